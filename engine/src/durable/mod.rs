@@ -1,0 +1,1 @@
+//! Every write that must survive a power cut.

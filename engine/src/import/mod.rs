@@ -1,0 +1,1 @@
+//! Takes packs into quarantine, checks them, and publishes them at once.

@@ -1,0 +1,20 @@
+//! Git inside your process.
+//!
+//! Reads, enumerates, packs, indexes, checks and checks out Git repositories without ever starting a `git` program.
+//! The crate prints nothing, encrypts nothing and parses no arguments: progress goes through [`progress::Progress`],
+//! failures through one error enum per module.
+
+#![deny(unsafe_code)]
+
+pub mod checkout;
+pub mod connectivity;
+pub mod durable;
+pub mod import;
+pub mod mapped;
+pub mod object;
+pub mod pack;
+pub mod progress;
+pub mod refs;
+pub mod repository;
+pub mod store;
+pub mod walk;

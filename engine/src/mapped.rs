@@ -1,0 +1,1 @@
+//! Read-only maps of index-like files: the one place with unsafe code.

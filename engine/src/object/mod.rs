@@ -1,0 +1,1 @@
+//! What objects refer to.

@@ -1,0 +1,1 @@
+//! Deltas: reading, applying and making them.

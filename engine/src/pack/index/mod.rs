@@ -1,0 +1,1 @@
+//! Indexes an incoming pack.

@@ -1,0 +1,1 @@
+//! zlib in one place.

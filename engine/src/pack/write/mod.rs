@@ -1,0 +1,1 @@
+//! Writes packs: first a plan, then a stream.

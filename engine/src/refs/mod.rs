@@ -1,0 +1,1 @@
+//! References: listing, resolving and transactions.

@@ -1,0 +1,1 @@
+//! Opens repositories and says what kind they are.

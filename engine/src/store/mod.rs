@@ -1,0 +1,1 @@
+//! Reads objects from packs, loose files and alternates.

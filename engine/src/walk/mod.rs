@@ -1,0 +1,1 @@
+//! From wants and haves to the set of objects to send.

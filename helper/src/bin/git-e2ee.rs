@@ -1,0 +1,4 @@
+//! Entry point of `git-e2ee`.
+#![forbid(unsafe_code)]
+
+fn main() {}

@@ -1,0 +1,4 @@
+//! Entry point of `git-remote-e2ee`.
+#![forbid(unsafe_code)]
+
+fn main() {}

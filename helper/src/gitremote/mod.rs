@@ -1,0 +1,1 @@
+//! The line protocol that Git speaks to a remote helper.

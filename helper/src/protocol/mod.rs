@@ -1,0 +1,1 @@
+//! Protocol v5: keys, manifests, policies, chains and pack streams.

@@ -1,0 +1,1 @@
+//! What is done with an encrypted remote: init, list, push, fetch, verify.

@@ -1,0 +1,1 @@
+//! Continuity state: what this clone has already seen and checked.

@@ -1,0 +1,1 @@
+//! Where ciphertext is kept.
