@@ -96,7 +96,7 @@ impl Directory {
         match std::fs::metadata(&self.root) {
             Ok(meta) if meta.is_dir() => return Ok(true),
             Ok(_) => return Err(self.corrupt(&self.root, "is not a folder")),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) if read::is_nothing(&error) => {}
             Err(error) => return Err(self.failed("examine", &self.root, error)),
         }
         if std::fs::symlink_metadata(&self.root).is_ok() {
@@ -106,7 +106,7 @@ impl Directory {
         match std::fs::metadata(parent) {
             Ok(meta) if meta.is_dir() => Ok(false),
             Ok(_) => Err(self.unreachable(format!("{} is not a folder", parent.display()))),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(self.unreachable(format!(
+            Err(error) if read::is_nothing(&error) => Err(self.unreachable(format!(
                 "the folder {} does not exist (is a disk not mounted?)",
                 parent.display()
             ))),

@@ -103,7 +103,7 @@ impl Directory {
 }
 
 /// Nothing is at a path, be it that what should be the folder above is none.
-fn is_nothing(error: &io::Error) -> bool {
+pub(super) fn is_nothing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
