@@ -1,1 +1,6 @@
 //! The commands of `git-e2ee`.
+
+pub mod exit;
+pub mod interrupt;
+pub mod progress;
+pub mod report;

@@ -64,6 +64,8 @@ fn quoted(text: &[u8]) -> Result<(BString, &[u8]), ParametersError> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]

@@ -140,6 +140,8 @@ fn rewrite(settings: &Settings, url: &BStr, key: &str) -> BString {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     const CONFIG: &str = r#"

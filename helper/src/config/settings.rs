@@ -116,6 +116,8 @@ fn append(file: &mut File, settings: Vec<(BString, Option<BString>)>) -> Result<
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]

@@ -136,6 +136,8 @@ pub fn expand(text: &BStr, base: &Path) -> Result<PathBuf, PathError> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     fn directory(text: &str) -> PathBuf {

@@ -40,6 +40,8 @@ pub fn read(input: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, Error>
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]

@@ -142,6 +142,8 @@ fn lease(value: &BString) -> Option<(BString, Lease)> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     fn set(options: &mut Options, name: &str, value: &str) -> Answer {

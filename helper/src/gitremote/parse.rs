@@ -119,6 +119,8 @@ pub fn command(line: &[u8]) -> Result<Command<'_>, Error> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     const ID: &str = "1234567890abcdef1234567890abcdef12345678";

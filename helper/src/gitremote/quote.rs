@@ -68,6 +68,8 @@ pub fn undo(value: &BStr) -> Option<BString> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use bstr::ByteSlice;
 
     use super::*;
