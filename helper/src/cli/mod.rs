@@ -3,4 +3,5 @@
 pub mod exit;
 pub mod interrupt;
 pub mod progress;
+pub mod refspec;
 pub mod report;
