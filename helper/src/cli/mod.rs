@@ -1,5 +1,7 @@
 //! The commands of `git-e2ee`.
 
+pub mod args;
+pub mod documents;
 pub mod exit;
 pub mod interrupt;
 pub mod progress;
