@@ -7,3 +7,4 @@ pub mod interrupt;
 pub mod progress;
 pub mod refspec;
 pub mod report;
+pub mod summary;
