@@ -313,3 +313,6 @@ pub fn inflate_exact(compressed: &[u8], size: u64, out: &mut Vec<u8>) -> Result<
 pub fn deflate(bytes: &[u8], level: Level, out: &mut Vec<u8>) {
     Deflater::new(level).deflate(bytes, out);
 }
+
+#[cfg(test)]
+mod tests;
