@@ -1,1 +1,3 @@
 //! Deltas: reading, applying and making them.
+
+pub mod encode;
