@@ -1,5 +1,7 @@
 //! The delta encoder against a decoder of its own, and against Git.
 
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
 use gix_pack::data::entry::Header;
 use ingot_engine::pack::delta::encode::{self, Index, MAX_BLOCKS, WINDOW};
 use ingot_testdata::repo::{Format, Repo};
