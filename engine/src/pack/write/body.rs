@@ -8,6 +8,9 @@ const WORTH_SAMPLING: usize = 128 * 1024;
 const SAMPLES: usize = 8;
 const SAMPLE: usize = 4 * 1024;
 
+/// The level for data that hardly gets smaller.
+const QUICK: Level = Level::BEST_SPEED;
+
 /// The compressed data of an entry.
 #[derive(Debug)]
 pub(super) struct Body {
@@ -49,6 +52,14 @@ impl Compressor {
         body
     }
 
+    /// The level that a long stream deserves which starts with `bytes`.
+    pub(super) fn level_for(&mut self, bytes: &[u8]) -> Level {
+        match bytes.len() >= SAMPLES * SAMPLE && self.looks_compressed(bytes) {
+            true => QUICK,
+            false => self.level,
+        }
+    }
+
     /// The effort that `bytes` deserve: data that is compressed already, such as images and archives, only takes time.
     fn deflater(&mut self, bytes: &[u8]) -> &mut Deflater {
         match bytes.len() >= WORTH_SAMPLING && self.looks_compressed(bytes) {
@@ -64,11 +75,14 @@ impl Compressor {
         let mut out = std::mem::take(&mut self.out);
         let deflater = quick(&mut self.quick);
         let between = bytes.len() / SAMPLES;
-        let hard = bytes.chunks(between).filter(|chunk| chunk.len() >= SAMPLE).all(|chunk| {
-            out.clear();
-            deflater.deflate(&chunk[..SAMPLE], &mut out);
-            out.len() > SAMPLE - SAMPLE / 32
-        });
+        let hard = bytes
+            .chunks(between)
+            .filter(|chunk| chunk.len() >= SAMPLE)
+            .all(|chunk| {
+                out.clear();
+                deflater.deflate(&chunk[..SAMPLE], &mut out);
+                out.len() > SAMPLE - SAMPLE / 32
+            });
         out.clear();
         self.out = out;
         hard

@@ -54,7 +54,10 @@ mod tests {
             let mut digest = Digest::of_object(format, Kind::Blob, 0);
             digest.update(b"");
             assert_eq!(digest.finish(), ObjectId::empty_blob(format));
-            assert_eq!(Digest::of_object(format, Kind::Tree, 0).finish(), ObjectId::empty_tree(format));
+            assert_eq!(
+                Digest::of_object(format, Kind::Tree, 0).finish(),
+                ObjectId::empty_tree(format)
+            );
         }
     }
 }

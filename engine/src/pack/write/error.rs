@@ -42,7 +42,7 @@ pub enum Error {
     /// The output did not take the pack.
     #[error("could not write the pack")]
     Output(#[source] io::Error),
-    /// A working thread could not be started.
+    /// The operating system gave no thread.
     #[error("could not start a thread")]
     Thread(#[source] io::Error),
     /// The user wants the work to end.

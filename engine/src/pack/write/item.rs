@@ -15,6 +15,8 @@ pub(super) enum Source {
     Packed(Position),
     /// A place in the list of loose objects.
     Loose(u32),
+    /// Wherever the store has it; it is not in the set.
+    Named(ObjectId),
 }
 
 /// What the pack under construction does with an object.
@@ -47,26 +49,30 @@ pub(super) struct Item {
 }
 
 /// Finds and reads the objects behind items.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Objects<'a> {
     pub(super) store: &'a Store,
     pub(super) loose: &'a [ObjectId],
 }
 
 impl<'a> Objects<'a> {
-    pub(super) fn id(&self, source: Source) -> &'a oid {
+    pub(super) fn id<'b>(&self, source: &'b Source) -> &'b oid
+    where
+        'a: 'b,
+    {
         match source {
-            Source::Packed(at) => self.store.id(at),
-            Source::Loose(number) => &self.loose[number as usize],
+            Source::Packed(at) => self.store.id(*at),
+            Source::Loose(number) => &self.loose[*number as usize],
+            Source::Named(id) => id,
         }
     }
 
     /// Reads an object, replacing the content of `out`, and checks that it has its id.
     pub(super) fn read(&self, source: Source, cache: &mut Cache, out: &mut Vec<u8>) -> Result<Kind, Error> {
-        let id = self.id(source);
+        let id = self.id(&source);
         let kind = match source {
             Source::Packed(at) => self.store.read_at(at, cache, out)?,
-            Source::Loose(_) => match self.store.read(id, cache, out)? {
+            Source::Loose(_) | Source::Named(_) => match self.store.read(id, cache, out)? {
                 Some(kind) => kind,
                 None => return Err(Error::Disappeared(id.to_owned())),
             },
@@ -79,7 +85,7 @@ impl<'a> Objects<'a> {
 
     /// Refuses an object whose content, which `digest` was fed with, does not have its id.
     pub(super) fn verify(&self, source: Source, digest: Digest) -> Result<(), Error> {
-        let (id, actual) = (self.id(source), digest.finish());
+        let (id, actual) = (self.id(&source), digest.finish());
         match actual == id {
             true => Ok(()),
             false => Err(Error::Mismatch {

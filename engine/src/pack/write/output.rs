@@ -31,7 +31,10 @@ impl<'a> Output<'a> {
             digest: Digest::new(format),
             written: 0,
         };
-        output.put(&gix_pack::data::header::encode(gix_pack::data::Version::V2, objects))?;
+        output.put(&gix_pack::data::header::encode(
+            gix_pack::data::Version::V2,
+            objects,
+        ))?;
         Ok(output)
     }
 
@@ -68,5 +71,54 @@ impl Write for Output<'_> {
     /// The consumer is flushed once, at the end.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Gathers small pieces into chunks that are worth handing on.
+pub(super) struct Chunks<F> {
+    chunk: Vec<u8>,
+    offset: u64,
+    deliver: F,
+}
+
+/// Bytes of a chunk.
+const CHUNK: usize = 256 * 1024;
+
+impl<F: FnMut(Vec<u8>) -> Result<Vec<u8>, Error>> Chunks<F> {
+    /// Continues a pack at `offset`. `deliver` takes a chunk and gives a buffer for the next one.
+    pub(super) fn new(offset: u64, deliver: F) -> Chunks<F> {
+        Chunks {
+            chunk: Vec::new(),
+            offset,
+            deliver,
+        }
+    }
+
+    /// Hands on what is left.
+    pub(super) fn finish(mut self) -> Result<(), Error> {
+        match self.chunk.is_empty() {
+            true => Ok(()),
+            false => (self.deliver)(self.chunk).map(|_| ()),
+        }
+    }
+}
+
+impl<F: FnMut(Vec<u8>) -> Result<Vec<u8>, Error>> Sink for Chunks<F> {
+    fn put(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        self.offset += bytes.len() as u64;
+        while self.chunk.len() + bytes.len() >= CHUNK {
+            let (now, later) = bytes.split_at(CHUNK - self.chunk.len());
+            self.chunk.extend_from_slice(now);
+            bytes = later;
+            let full = std::mem::take(&mut self.chunk);
+            self.chunk = (self.deliver)(full)?;
+            self.chunk.clear();
+        }
+        self.chunk.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn offset(&self) -> u64 {
+        self.offset
     }
 }

@@ -103,6 +103,15 @@ pub(super) fn search(
     Ok(())
 }
 
+/// How many objects the search compares with others.
+pub(super) fn targets(items: &[Item], options: &Options) -> u64 {
+    let sizes = SMALLEST..=Budget::new(options.memory).largest;
+    let targets = items
+        .iter()
+        .filter(|item| item.role == Role::Encoded && sizes.contains(&item.size));
+    targets.count() as u64
+}
+
 /// The numbers of the items that take part, likely relatives together.
 fn sorted(items: &[Item], largest: u64) -> Vec<u32> {
     let mut order: Vec<u32> = (0u32..)
@@ -113,7 +122,13 @@ fn sorted(items: &[Item], largest: u64) -> Vec<u32> {
     order.sort_unstable_by_key(|&number| {
         let item = &items[number as usize];
         let ours = item.role != Role::Receiver;
-        (item.kind, item.name_hash, ours, std::cmp::Reverse(item.size), number)
+        (
+            item.kind,
+            item.name_hash,
+            ours,
+            std::cmp::Reverse(item.size),
+            number,
+        )
     });
     order
 }
@@ -183,7 +198,11 @@ impl Search<'_> {
         state: &mut State,
         decisions: &mut Vec<Decision>,
     ) -> Result<(), Error> {
-        let memory = if segment.wide { self.budget.wide } else { self.budget.narrow };
+        let memory = if segment.wide {
+            self.budget.wide
+        } else {
+            self.budget.narrow
+        };
         let mut window = Window::new(self.options.window.max(1), memory);
         // Depths of the chains that end at objects of this segment; a base is always one of them.
         for &number in &self.order[segment.range.clone()] {
@@ -242,7 +261,8 @@ impl Search<'_> {
         }
         let body = compressor.body(content);
         // What is kept is mostly much smaller than what was reserved.
-        self.kept.fetch_sub(size.saturating_sub(body.bytes.len() as u64), Ordering::Relaxed);
+        self.kept
+            .fetch_sub(size.saturating_sub(body.bytes.len() as u64), Ordering::Relaxed);
         Some(body)
     }
 }

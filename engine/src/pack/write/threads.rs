@@ -14,7 +14,9 @@ pub(super) fn on_all<T: Send>(
         let mut others = Vec::with_capacity(count.saturating_sub(1));
         for _ in 1..count {
             // With fewer threads than wished the work gets done too.
-            let Ok(handle) = thread::Builder::new().spawn_scoped(scope, &work) else { break };
+            let Ok(handle) = thread::Builder::new().spawn_scoped(scope, &work) else {
+                break;
+            };
             others.push(handle);
         }
         let mut results = vec![work()];
@@ -22,8 +24,14 @@ pub(super) fn on_all<T: Send>(
             results.push(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }
         // A thread that stopped because another one failed says that it was interrupted: the cause comes first.
-        if let Some(at) = results.iter().position(|result| matches!(result, Err(error) if !matches!(error, Error::Interrupted))) {
-            return Err(results.swap_remove(at).err().expect("the position is that of an error"));
+        if let Some(at) = results
+            .iter()
+            .position(|result| matches!(result, Err(error) if !matches!(error, Error::Interrupted)))
+        {
+            return Err(results
+                .swap_remove(at)
+                .err()
+                .expect("the position is that of an error"));
         }
         results.into_iter().collect()
     })
