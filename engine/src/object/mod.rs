@@ -1,1 +1,6 @@
 //! What objects refer to.
+
+pub mod links;
+pub mod tree_delta;
+
+pub use links::{Link, links};

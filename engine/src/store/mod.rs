@@ -1,1 +1,315 @@
 //! Reads objects from packs, loose files and alternates.
+//!
+//! A [`Store`] is a view of a repository's objects at the time it was opened: it sees later loose objects, but no later
+//! packs. Pack data is read by positioned reads through bounded windows, so walking a large repository keeps little of
+//! it in memory; only index files are mapped.
+
+mod alternates;
+mod cache;
+mod chain;
+mod error;
+mod index;
+mod loose;
+mod order;
+mod pack;
+mod reader;
+mod verify;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use gix_hash::oid;
+use gix_object::Kind;
+
+pub use cache::Cache;
+pub use error::{Error, Fault};
+pub use pack::Pack;
+pub use reader::Reader;
+
+/// With so many packs or fewer, all data files are opened at once. That keeps them readable while Git repacks.
+const OPENED_EAGERLY: usize = 64;
+
+/// How a store reads.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The largest object that is ever held in memory as a whole, in bytes, be it a result or a delta base. Larger ones
+    /// are refused with [`Error::TooLarge`]; blobs that are not stored as deltas can still be streamed. By default 4 GiB.
+    pub object_limit: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            object_limit: 4 << 30,
+        }
+    }
+}
+
+/// The number of a packed object: its pack's first number plus its place in the pack's index. Numbers belong to one
+/// [`Store`]; an object that is in several packs has one there in each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u32);
+
+/// The objects of a repository and its alternates. May be used from many threads at once.
+#[derive(Debug)]
+pub struct Store {
+    format: gix_hash::Kind,
+    objects: PathBuf,
+    alternates: Vec<PathBuf>,
+    ignored_alternates: Vec<PathBuf>,
+    packs: Vec<Pack>,
+    /// The position of the first object of each pack, then the number of all.
+    starts: Vec<u32>,
+    options: Options,
+    /// Readers for questions that bring none of their own.
+    readers: Mutex<Vec<Reader>>,
+}
+
+impl Store {
+    /// Opens the object folder of a repository, with the packs in it and in its alternates. Costs a few system calls for
+    /// each pack, whatever its size.
+    pub fn open(objects: &Path, format: gix_hash::Kind) -> Result<Store, Error> {
+        Store::open_with(objects, format, Options::default())
+    }
+
+    /// Like [`Store::open`], with options.
+    pub fn open_with(objects: &Path, format: gix_hash::Kind, options: Options) -> Result<Store, Error> {
+        // Without this, a mistyped path would read as a repository without objects.
+        fs::read_dir(objects).map_err(|source| Error::Io {
+            action: "open the object folder",
+            path: objects.to_owned(),
+            source,
+        })?;
+        let alternates = alternates::resolve(objects).map_err(|source| Error::Io {
+            action: "read the alternates of",
+            path: objects.to_owned(),
+            source,
+        })?;
+        let mut paths = pack_paths(objects)?;
+        for folder in &alternates.folders {
+            paths.extend(pack_paths(folder)?);
+        }
+        let mut packs = Vec::with_capacity(paths.len());
+        let mut starts = vec![0u32];
+        let mut count = 0u32;
+        for path in &paths {
+            let pack = Pack::open(path, format)?;
+            if paths.len() <= OPENED_EAGERLY {
+                pack.open_data()?;
+            }
+            count = count
+                .checked_add(pack.len())
+                .ok_or_else(|| Error::TooManyObjects {
+                    path: objects.to_owned(),
+                })?;
+            starts.push(count);
+            packs.push(pack);
+        }
+        Ok(Store {
+            format,
+            objects: objects.to_owned(),
+            alternates: alternates.folders,
+            ignored_alternates: alternates.ignored,
+            packs,
+            starts,
+            options,
+            readers: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// The hash function of the repository.
+    pub fn format(&self) -> gix_hash::Kind {
+        self.format
+    }
+
+    /// The repository's own object folder.
+    pub fn objects_dir(&self) -> &Path {
+        &self.objects
+    }
+
+    /// The object folders that the repository borrows from, in the order of lookup.
+    pub fn alternates(&self) -> &[PathBuf] {
+        &self.alternates
+    }
+
+    /// Alternates that do not exist or are nested too deep. Git warns of them and goes on without.
+    pub fn ignored_alternates(&self) -> &[PathBuf] {
+        &self.ignored_alternates
+    }
+
+    /// How this store reads.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The packs in the order of their positions: those of the own folder by name, then those of each alternate.
+    pub fn packs(&self) -> &[Pack] {
+        &self.packs
+    }
+
+    /// One more than the largest position.
+    pub fn packed_len(&self) -> u32 {
+        *self.starts.last().expect("there is one start more than packs")
+    }
+
+    /// The position of a packed object. Of several, the one in the first pack, so that every object has one canonical
+    /// position.
+    pub fn find(&self, id: &oid) -> Option<Position> {
+        self.packs.iter().enumerate().find_map(|(number, pack)| {
+            let local = pack.find(id)?;
+            Some(Position(self.starts[number] + local))
+        })
+    }
+
+    /// The object at a position of this store. Panics on a position of another one that is too large.
+    pub fn id(&self, at: Position) -> &oid {
+        let (pack, local) = self.pack_of(at);
+        pack.id(local)
+    }
+
+    /// The pack of a position and the object's place in its index. Panics on a position that is not this store's.
+    pub fn pack_of(&self, at: Position) -> (&Pack, u32) {
+        let number = self.pack_number(at);
+        (&self.packs[number], at.0 - self.starts[number])
+    }
+
+    /// The place in [`Store::packs`] of a position's pack. Panics on a position that is not this store's.
+    pub fn pack_number(&self, at: Position) -> usize {
+        assert!(at.0 < self.packed_len(), "{at:?} is a position of another store");
+        match self.starts.len() {
+            2 => 0,
+            _ => self.starts.partition_point(|&start| start <= at.0) - 1,
+        }
+    }
+
+    /// The position of entry `local` of the pack at `pack` in [`Store::packs`].
+    pub fn position(&self, pack: usize, local: u32) -> Position {
+        debug_assert!(local < self.packs[pack].len());
+        Position(self.starts[pack] + local)
+    }
+
+    /// True if the object is in a pack or a file of its own.
+    pub fn contains(&self, id: &oid) -> bool {
+        self.find(id).is_some() || self.contains_loose(id)
+    }
+
+    /// The kind and size of an object, without inflating more than its first bytes. `None` if it is not there.
+    pub fn header(&self, id: &oid) -> Result<Option<(Kind, u64)>, Error> {
+        self.with_reader(|reader| match self.find(id) {
+            Some(at) => {
+                let (pack, local) = self.pack_of(at);
+                self.entry_header(pack, pack.offset(local), reader).map(Some)
+            }
+            None => self.loose_header(id, reader.inflater()),
+        })
+    }
+
+    /// Reads a whole object, which replaces the content of `out`. `None` if it is not there; `out` is then undefined.
+    ///
+    /// Sizes, checksums of compressed data and delta instructions are checked; the id is not, see
+    /// [`Store::read_verified`].
+    pub fn read(&self, id: &oid, cache: &mut Cache, out: &mut Vec<u8>) -> Result<Option<Kind>, Error> {
+        match self.find(id) {
+            Some(at) => self.read_at(at, cache, out).map(Some),
+            None => self.read_loose(id, cache.reader.inflater(), out),
+        }
+    }
+
+    /// Hands an object to `sink` in pieces. Loose objects and those that a pack has whole pass through 64 KiB of memory;
+    /// what a pack has as a delta is made in memory first, within [`Options::object_limit`]. Returns kind and size,
+    /// `None` if the object is not there. On an error, `sink` may have got a part.
+    pub fn stream(
+        &self,
+        id: &oid,
+        cache: &mut Cache,
+        sink: &mut dyn io::Write,
+    ) -> Result<Option<(Kind, u64)>, Error> {
+        let Some(at) = self.find(id) else {
+            return self.stream_loose(id, cache.reader.inflater(), sink);
+        };
+        let (pack, local) = self.pack_of(at);
+        let refused = |source| Error::Sink {
+            id: id.to_owned(),
+            source,
+        };
+        let entry = cache.reader.entry(pack, pack.offset(local))?;
+        if let Some(kind) = entry.header.as_kind() {
+            let mut error = None;
+            let result = cache.reader.stream(pack, &entry, &mut |bytes| {
+                sink.write_all(bytes).map_err(|source| {
+                    let kind = source.kind();
+                    error = Some(source);
+                    kind.into()
+                })
+            });
+            return match error {
+                Some(source) => Err(refused(source)),
+                None => result.map(|_| Some((kind, entry.decompressed_size))),
+            };
+        }
+        let mut bytes = Vec::new();
+        let kind = self.read_at(at, cache, &mut bytes)?;
+        sink.write_all(&bytes).map_err(refused)?;
+        Ok(Some((kind, bytes.len() as u64)))
+    }
+
+    /// The own object folder, then the alternates.
+    fn object_dirs(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.objects.as_path()).chain(self.alternates.iter().map(PathBuf::as_path))
+    }
+
+    /// Lends a reader from the pool.
+    fn with_reader<T>(&self, work: impl FnOnce(&mut Reader) -> T) -> T {
+        let pool = || match self.readers.lock() {
+            Ok(readers) => readers,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        let mut reader = pool().pop().unwrap_or_default();
+        let result = work(&mut reader);
+        pool().push(reader);
+        result
+    }
+
+    /// The file that has an object, for messages.
+    fn place_of(&self, id: &oid) -> PathBuf {
+        match self.find(id) {
+            Some(at) => self.pack_of(at).0.path().to_owned(),
+            None => self
+                .object_dirs()
+                .map(|folder| loose::path_in(folder, id))
+                .find(|path| path.exists())
+                .unwrap_or_else(|| self.objects.clone()),
+        }
+    }
+}
+
+/// The packs of an object folder that have an index, sorted by name. As in Git, a pack without an index does not count,
+/// nor an index without a pack.
+fn pack_paths(objects: &Path) -> Result<Vec<PathBuf>, Error> {
+    let folder = objects.join("pack");
+    let failed = |source| Error::Io {
+        action: "list the folder of packs",
+        path: folder.clone(),
+        source,
+    };
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let (mut packs, mut indexes) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("pack") => packs.push(path),
+            Some("idx") => indexes.push(path.with_extension("pack")),
+            _ => {}
+        }
+    }
+    indexes.sort_unstable();
+    packs.retain(|path| indexes.binary_search(path).is_ok());
+    packs.sort_unstable();
+    Ok(packs)
+}

@@ -1,0 +1,1 @@
+//! Which entries of a tree its delta brings in.

@@ -1,0 +1,233 @@
+//! Pack indexes, versions 1 and 2, looked up in place.
+//!
+//! Opening one costs the same whatever its size: the layout is checked against the length of the file, every other
+//! number when it is used.
+
+use std::path::{Path, PathBuf};
+
+use gix_hash::oid;
+
+use super::Error;
+use crate::mapped::Mapped;
+
+const MAGIC: &[u8] = b"\xfftOc";
+const FAN_BYTES: usize = 256 * 4;
+const HIGH_BIT: u32 = 1 << 31;
+/// How often a lookup guesses by the value of the id before it bisects.
+const GUESSES: usize = 4;
+
+/// Where the tables of an index lie in the file.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    /// The first id, and the distance from one to the next.
+    ids: usize,
+    id_step: usize,
+    /// The CRC table; version 2 only.
+    crcs: Option<usize>,
+    /// The first 32-bit offset, and the distance from one to the next.
+    offsets: usize,
+    offset_step: usize,
+    /// The 64-bit offsets, and how many there are.
+    large: usize,
+    large_count: usize,
+    /// The two checksums at the end.
+    trailer: usize,
+}
+
+/// A mapped pack index.
+#[derive(Debug)]
+pub(crate) struct Index {
+    map: Mapped,
+    path: PathBuf,
+    fan: Box<[u32; 256]>,
+    layout: Layout,
+    id_length: usize,
+}
+
+impl Index {
+    pub(crate) fn open(path: PathBuf, format: gix_hash::Kind) -> Result<Index, Error> {
+        match Mapped::open(&path) {
+            Ok(map) => Index::new(map, path, format),
+            Err(source) => Err(Error::Io {
+                action: "read the pack index",
+                path,
+                source,
+            }),
+        }
+    }
+
+    fn new(map: Mapped, path: PathBuf, format: gix_hash::Kind) -> Result<Index, Error> {
+        match parse(&map, format.len_in_bytes()) {
+            Ok((fan, layout)) => Ok(Index {
+                map,
+                path,
+                fan,
+                layout,
+                id_length: format.len_in_bytes(),
+            }),
+            Err(reason) => Err(Error::Index { path, reason }),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> u32 {
+        self.fan[255]
+    }
+
+    /// The checksum of the pack that this index belongs to.
+    pub(crate) fn pack_checksum(&self) -> &[u8] {
+        &self.map[self.layout.trailer..][..self.id_length]
+    }
+
+    /// The id of entry `local`, which must be below [`Index::len`].
+    pub(crate) fn id(&self, local: u32) -> &oid {
+        oid::from_bytes_unchecked(self.id_bytes(local))
+    }
+
+    #[inline]
+    fn id_bytes(&self, local: u32) -> &[u8] {
+        &self.map[self.layout.ids + self.layout.id_step * local as usize..][..self.id_length]
+    }
+
+    /// Where entry `local` starts in the pack. A 64-bit offset that the file does not have is `u64::MAX`, which lies
+    /// outside of every pack.
+    #[inline]
+    pub(crate) fn offset(&self, local: u32) -> u64 {
+        let short = number32(
+            &self.map,
+            self.layout.offsets + self.layout.offset_step * local as usize,
+        );
+        if short & HIGH_BIT == 0 || self.layout.crcs.is_none() {
+            return short.into();
+        }
+        let large = (short ^ HIGH_BIT) as usize;
+        if large >= self.layout.large_count {
+            return u64::MAX;
+        }
+        let at = self.layout.large + 8 * large;
+        u64::from(number32(&self.map, at)) << 32 | u64::from(number32(&self.map, at + 4))
+    }
+
+    /// The CRC-32 of the bytes of entry `local` in the pack. Version 1 has none.
+    pub(crate) fn crc(&self, local: u32) -> Option<u32> {
+        Some(number32(&self.map, self.layout.crcs? + 4 * local as usize))
+    }
+
+    /// The entry of an object.
+    pub(crate) fn find(&self, id: &oid) -> Option<u32> {
+        let id = id.as_bytes();
+        if id.len() != self.id_length {
+            return None;
+        }
+        let first = usize::from(id[0]);
+        let mut low = if first == 0 { 0 } else { self.fan[first - 1] };
+        let mut high = self.fan[first];
+        let wanted = prefix(id);
+        // Ids are spread evenly, so the place of one is nearly proportional to its value. A few such guesses touch less
+        // memory than bisecting; bisecting afterwards bounds the cost whatever the ids are.
+        let (mut floor, mut ceiling) = ((first as u64) << 56, (first as u64) << 56 | u64::MAX >> 8);
+        let mut guesses = GUESSES;
+        while low < high {
+            let middle = if guesses > 0 && high - low > 8 {
+                guesses -= 1;
+                let part = u128::from(wanted.saturating_sub(floor)) * u128::from(high - low);
+                let guess = (part / (u128::from(ceiling.saturating_sub(floor)) + 1)) as u32;
+                low + guess.min(high - low - 1)
+            } else {
+                low + (high - low) / 2
+            };
+            let found = self.id_bytes(middle);
+            let value = prefix(found);
+            match value.cmp(&wanted).then_with(|| found.cmp(id)) {
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Less => {
+                    low = middle + 1;
+                    floor = floor.max(value);
+                }
+                std::cmp::Ordering::Greater => {
+                    high = middle;
+                    ceiling = ceiling.min(value);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The first eight bytes of an id as a number that sorts as the id does.
+#[inline]
+fn prefix(id: &[u8]) -> u64 {
+    u64::from_be_bytes(*id.first_chunk().expect("ids have 20 or 32 bytes"))
+}
+
+/// The big-endian number at `at`, which the caller has checked.
+#[inline]
+fn number32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(*bytes[at..].first_chunk().expect("tables lie within the file"))
+}
+
+/// Checks the fan-out table and that the tables fit the file exactly.
+fn parse(bytes: &[u8], id_length: usize) -> Result<(Box<[u32; 256]>, Layout), &'static str> {
+    let version_2 = bytes.starts_with(MAGIC);
+    let fan_start = if version_2 { 8 } else { 0 };
+    if bytes.len() < fan_start + FAN_BYTES + 2 * id_length {
+        return Err("it is too short");
+    }
+    if version_2 && number32(bytes, 4) != 2 {
+        return Err("its version is unknown");
+    }
+    let mut fan = Box::new([0; 256]);
+    for (slot, value) in fan.iter_mut().enumerate() {
+        *value = number32(bytes, fan_start + 4 * slot);
+    }
+    if !fan.is_sorted() {
+        return Err("its fan-out table does not grow");
+    }
+    let count = fan[255] as usize;
+    let tables = fan_start + FAN_BYTES;
+    let trailer = bytes.len() - 2 * id_length;
+    let table = |size: usize| {
+        count
+            .checked_mul(size)
+            .ok_or("its tables exceed the address space")
+    };
+    let wrong_size = "its size does not fit its number of objects";
+    let layout = if version_2 {
+        let crcs = tables + table(id_length)?;
+        let offsets = crcs.checked_add(table(4)?).ok_or(wrong_size)?;
+        let large = offsets.checked_add(table(4)?).ok_or(wrong_size)?;
+        let large_bytes = trailer.checked_sub(large).ok_or(wrong_size)?;
+        if large_bytes % 8 != 0 || large_bytes / 8 > count {
+            return Err(wrong_size);
+        }
+        Layout {
+            ids: tables,
+            id_step: id_length,
+            crcs: Some(crcs),
+            offsets,
+            offset_step: 4,
+            large,
+            large_count: large_bytes / 8,
+            trailer,
+        }
+    } else {
+        if tables.checked_add(table(4 + id_length)?) != Some(trailer) {
+            return Err(wrong_size);
+        }
+        Layout {
+            ids: tables + 4,
+            id_step: 4 + id_length,
+            crcs: None,
+            offsets: tables,
+            offset_step: 4 + id_length,
+            large: trailer,
+            large_count: 0,
+            trailer,
+        }
+    };
+    Ok((fan, layout))
+}
