@@ -8,7 +8,7 @@ mod settings;
 mod url;
 
 pub use folders::{Folders, safe_name};
-pub use key::{Key, KeyError, find_key};
+pub use key::{Key, KeyError, find_key, shell_word};
 pub use parameters::{ParametersError, parse as parse_parameters};
 pub use remote::{Remote, Target};
 pub use settings::{Settings, SettingsError};
