@@ -52,7 +52,10 @@ impl App {
         let wanted = global.progress.then_some(true);
         // A program that reads JSON does not look at a bar, but its user's terminal may well show one.
         let mode = Mode::choose(wanted, global.quiet);
-        App { global, display: Display::new(mode, interrupt) }
+        App {
+            global,
+            display: Display::new(mode, interrupt),
+        }
     }
 
     /// The repository that `--repo` names, or the one around the user; none is no error unless it was named.
@@ -86,14 +89,26 @@ impl App {
             let remote = match target {
                 Some(word) => match Target::of(&settings, bytes(word)?.as_bstr()) {
                     Target::Remote(remote) if !remote.encrypted => {
-                        let message = format!("remote {} is not encrypted: its URL is {}", remote.name, remote.url);
-                        return Err(Failure::failed(message).next("name a remote whose URL begins with e2ee::"));
+                        let message = format!(
+                            "remote {} is not encrypted: its URL is {}",
+                            remote.name, remote.url
+                        );
+                        return Err(
+                            Failure::failed(message).next("name a remote whose URL begins with e2ee::")
+                        );
                     }
                     Target::Remote(remote) => Some(remote),
                     Target::Url(url) => {
                         let url = StorageUrl::parse(url.as_bstr(), &here)?;
                         let key = self.key(place, &settings, None, &base)?;
-                        return Ok(Some(Found { repository, settings, remote: None, urls: vec![url], key, base }));
+                        return Ok(Some(Found {
+                            repository,
+                            settings,
+                            remote: None,
+                            urls: vec![url],
+                            key,
+                            base,
+                        }));
                     }
                 },
                 None => default_remote(&settings, repository.as_ref())?,
@@ -110,7 +125,14 @@ impl App {
             (Some(remote), urls)
         };
         let key = self.key(place, &settings, remote.as_ref(), &base)?;
-        Ok(Some(Found { repository, settings, remote, urls, key, base }))
+        Ok(Some(Found {
+            repository,
+            settings,
+            remote,
+            urls,
+            key,
+            base,
+        }))
     }
 
     /// The same for commands that cannot set anything up.
@@ -149,7 +171,10 @@ impl Found {
 
     /// The only store of a command that reads.
     pub fn only(&self) -> Result<Place, Failure> {
-        let url = self.urls.first().ok_or_else(|| Failure::failed("the remote has no URL"))?;
+        let url = self
+            .urls
+            .first()
+            .ok_or_else(|| Failure::failed("the remote has no URL"))?;
         self.open(url)
     }
 
@@ -168,16 +193,25 @@ pub fn no_repository() -> Failure {
 pub fn bytes(word: &OsStr) -> Result<BString, Failure> {
     match gix::path::os_str_into_bstr(word) {
         Ok(text) => Ok(text.to_owned()),
-        Err(_) => Err(Failure::usage(format!("{} is not valid text", word.to_string_lossy()))),
+        Err(_) => Err(Failure::usage(format!(
+            "{} is not valid text",
+            word.to_string_lossy()
+        ))),
     }
 }
 
 fn default_remote(settings: &Settings, repository: Option<&Repository>) -> Result<Option<Remote>, Failure> {
     let branch = repository.and_then(super::local_refs::current_branch);
-    let short = branch.as_ref().and_then(|branch| branch.strip_prefix(b"refs/heads/")).map(ByteSlice::as_bstr);
+    let short = branch
+        .as_ref()
+        .and_then(|branch| branch.strip_prefix(b"refs/heads/"))
+        .map(|short| short.as_bstr());
     Remote::default(settings, short).map_err(|several| {
         let names: Vec<String> = several.iter().map(|remote| remote.name.to_string()).collect();
-        Failure::usage(format!("several encrypted remotes are configured: {}", names.join(", ")))
-            .next("name one of them")
+        Failure::usage(format!(
+            "several encrypted remotes are configured: {}",
+            names.join(", ")
+        ))
+        .next("name one of them")
     })
 }

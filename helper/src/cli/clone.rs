@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use bstr::{BString, ByteSlice as _};
 use gix_hash::ObjectId;
+use ingot_engine::checkout;
 use ingot_engine::progress::Unit;
 use ingot_engine::repository::{self, Init, Repository};
-use ingot_engine::{checkout, refs};
 use serde_json::json;
 
 use super::app::{App, bytes};
@@ -14,9 +14,9 @@ use super::args::Clone;
 use super::exit::Failure;
 use super::place::{self, Place};
 use super::progress::amount;
-use super::ref_edits::{RefEdit, apply};
-use super::remote_helper::remove_keep_files;
+use super::ref_edits::{RefEdit, apply, apply_packed, detach, set_symbolic};
 use super::report::Report;
+use super::summary::short_name;
 use crate::config::{Remote, StorageUrl, Target};
 use crate::remote::decide::{History as _, Refs};
 use crate::remote::{FetchOptions, Fetched, Local, View};
@@ -43,9 +43,11 @@ pub fn run(app: &App, args: &Clone) -> Result<Report, Failure> {
     let url = StorageUrl::parse(url.as_bstr(), &here)?;
     let key = match &args.key {
         Some(key) => here.join(key),
-        None => place::key_for(&settings, None, &here)
-            .map_err(|_| Failure::failed("no key is given for the clone").next("add --key FILE"))?
-            .path,
+        None => {
+            place::key_for(&settings, None, &here)
+                .map_err(|_| Failure::failed("no key is given for the clone").next("add --key FILE"))?
+                .path
+        }
     };
     check_remote_name(&args.origin)?;
     let directory = match &args.directory {
@@ -55,12 +57,17 @@ pub fn run(app: &App, args: &Clone) -> Result<Report, Failure> {
     let target = NewFolder::claim(&directory)?;
 
     // The object format has to be known before there is a repository to fetch into.
-    let view = Place::open(url.clone(), key.clone(), None, None, &here)?.remote(&app.display).list(None)?;
+    let view = Place::open(url.clone(), key.clone(), None, None, &here)?
+        .remote(&app.display)
+        .list(None)?;
     wanted_branch(args, &view)?;
     let init = Init {
         bare: args.bare,
         format: view.format().unwrap_or(gix_hash::Kind::Sha1),
-        branch: view.default_branch().and_then(|branch| branch.strip_prefix("refs/heads/")).map(str::to_owned),
+        branch: view
+            .default_branch()
+            .and_then(|branch| branch.strip_prefix("refs/heads/"))
+            .map(str::to_owned),
     };
     let mut repository = repository::init(&directory, &init)?;
     configure(&mut repository, args, &url, &key)?;
@@ -69,7 +76,9 @@ pub fn run(app: &App, args: &Clone) -> Result<Report, Failure> {
     let remote = Remote::find(&settings, args.origin.as_str().into());
     let place = Place::open(url.clone(), key, Some(&repository), remote.as_ref(), &here)?;
     let local = Local::open(&repository)?;
-    let fetched = place.remote(&app.display).fetch(&local, FetchOptions { keep: false })?;
+    let fetched = place
+        .remote(&app.display)
+        .fetch(&local, FetchOptions { keep: false })?;
     drop(local);
     let head = write_refs(&mut repository, args, &fetched.view)?;
     let files = check_out(app, args, &repository, &head)?;
@@ -80,19 +89,31 @@ pub fn run(app: &App, args: &Clone) -> Result<Report, Failure> {
 fn check_remote_name(name: &str) -> Result<(), Failure> {
     match gix::validate::reference::name(format!("refs/remotes/{name}/x").as_str().into()) {
         Ok(_) => Ok(()),
-        Err(_) => Err(Failure::usage(format!("--origin {name} cannot be part of a reference name"))),
+        Err(_) => Err(Failure::usage(format!(
+            "--origin {name} cannot be part of a reference name"
+        ))),
     }
 }
 
 fn default_name(url: &StorageUrl, bare: bool) -> Result<String, Failure> {
-    let name = url.directory().file_name().map(|name| name.to_string_lossy().into_owned());
-    let name = name.ok_or_else(|| Failure::usage(format!("{url} has no name")).next("name the folder to create"))?;
-    Ok(if bare && !name.ends_with(".git") { format!("{name}.git") } else { name })
+    let name = url
+        .directory()
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let name =
+        name.ok_or_else(|| Failure::usage(format!("{url} has no name")).next("name the folder to create"))?;
+    Ok(if bare && !name.ends_with(".git") {
+        format!("{name}.git")
+    } else {
+        name
+    })
 }
 
 /// Finds what `--branch` names.
 fn wanted_branch(args: &Clone, view: &View) -> Result<Option<String>, Failure> {
-    let Some(name) = &args.branch else { return Ok(view.default_branch().map(str::to_owned)) };
+    let Some(name) = &args.branch else {
+        return Ok(view.default_branch().map(str::to_owned));
+    };
     let name = bytes(name)?;
     let found = ["refs/heads/", "refs/tags/", ""]
         .into_iter()
@@ -100,7 +121,10 @@ fn wanted_branch(args: &Clone, view: &View) -> Result<Option<String>, Failure> {
         .find(|full| view.refs().contains_key(full));
     match found {
         Some(full) => Ok(Some(full)),
-        None => Err(Failure::failed(format!("the store has no branch or tag {name}")).next("see: git-e2ee ls-remote")),
+        None => {
+            Err(Failure::failed(format!("the store has no branch or tag {name}"))
+                .next("see: git-e2ee ls-remote"))
+        }
     }
 }
 
@@ -121,40 +145,49 @@ fn configure(repository: &mut Repository, args: &Clone, url: &StorageUrl, key: &
     Ok(())
 }
 
-/// Writes all references, HEAD last.
+/// Writes all references: those of the store, then what HEAD is about.
 fn write_refs(repository: &mut Repository, args: &Clone, view: &View) -> Result<Head, Failure> {
     let message: BString = format!("clone: from e2ee::{}", view_source(args)).into();
-    let edit = |name: BString, id: ObjectId| RefEdit { name, old: None, new: Some(id), message: message.clone() };
-    let mut edits = Vec::new();
-    for (name, id) in view.refs() {
-        let name = match name.strip_prefix("refs/heads/") {
-            Some(branch) if !args.bare => format!("refs/remotes/{}/{branch}", args.origin),
-            _ => name.clone(),
-        };
-        edits.push(edit(name.into(), *id));
+    let edit = |name: String, id: ObjectId| RefEdit {
+        name: name.into(),
+        old: None,
+        new: Some(id),
+        message: message.clone(),
+    };
+    let tracking = |branch: &str| format!("refs/remotes/{}/{branch}", args.origin);
+    let place = |(name, id): (&String, &ObjectId)| match name.strip_prefix("refs/heads/") {
+        Some(branch) if !args.bare => edit(tracking(branch), *id),
+        _ => edit(name.clone(), *id),
+    };
+    apply_packed(repository, view.refs().iter().map(place).collect())?;
+    let default = view
+        .default_branch()
+        .and_then(|name| name.strip_prefix("refs/heads/"));
+    if let Some(default) = default.filter(|_| !args.bare) {
+        let (head, target) = (tracking("HEAD"), tracking(default));
+        set_symbolic(
+            repository,
+            head.as_str().into(),
+            target.as_str().into(),
+            message.as_bstr(),
+        )?;
     }
+
     let head = head(repository, wanted_branch(args, view)?, view.refs())?;
-    if let (Head::Branch(name), false) = (&head, args.bare) {
-        edits.push(edit(name.as_str().into(), view.refs()[name]));
-    }
-    apply(repository, edits)?;
     match &head {
-        Head::Branch(name) => refs::set_head(repository, refs::Head::Branch(name.as_str().into()), message.as_bstr())?,
-        Head::Detached(id) => refs::set_head(repository, refs::Head::Detached(*id), message.as_bstr())?,
+        Head::Branch(name) => {
+            set_symbolic(repository, "HEAD".into(), name.as_str().into(), message.as_bstr())?;
+            if !args.bare {
+                apply(repository, vec![edit(name.clone(), view.refs()[name])])?;
+                let setting = |last: &str| format!("branch.{}.{last}", short_name(name));
+                repository.edit_config(|edit| -> Result<(), repository::Error> {
+                    edit.set(setting("remote"), &args.origin)?;
+                    edit.set(setting("merge"), name)
+                })?;
+            }
+        }
+        Head::Detached(id) => detach(repository, *id, message.as_bstr())?,
         Head::Unborn => {}
-    }
-    if !args.bare
-        && let Some(default) = view.default_branch().and_then(|name| name.strip_prefix("refs/heads/"))
-    {
-        let name = |last: &str| format!("refs/remotes/{}/{last}", args.origin);
-        refs::set_symbolic(repository, name("HEAD").as_str().into(), name(default).as_str().into(), message.as_bstr())?;
-    }
-    if let (Head::Branch(name), false) = (&head, args.bare) {
-        let branch = name.trim_start_matches("refs/heads/");
-        repository.edit_config(|edit| -> Result<(), repository::Error> {
-            edit.set(format!("branch.{branch}.remote"), &args.origin)?;
-            edit.set(format!("branch.{branch}.merge"), name)
-        })?;
     }
     Ok(head)
 }
@@ -165,19 +198,25 @@ fn view_source(args: &Clone) -> String {
 }
 
 fn head(repository: &Repository, wanted: Option<String>, refs: &Refs) -> Result<Head, Failure> {
-    let Some(name) = wanted else { return Ok(Head::Unborn) };
+    let Some(name) = wanted else {
+        return Ok(Head::Unborn);
+    };
     if name.starts_with("refs/heads/") {
         return Ok(Head::Branch(name));
     }
     match Local::open(repository)?.peel(refs[&name])? {
         Some((commit, gix::object::Kind::Commit)) => Ok(Head::Detached(commit)),
-        _ => Err(Failure::failed(format!("{name} leads to no commit, so it cannot be checked out"))
-            .next("name another --branch, or clone with --no-checkout")),
+        _ => Err(
+            Failure::failed(format!("{name} leads to no commit, so it cannot be checked out"))
+                .next("name another --branch, or clone with --no-checkout"),
+        ),
     }
 }
 
 fn check_out(app: &App, args: &Clone, repository: &Repository, head: &Head) -> Result<u64, Failure> {
-    let Some(work_dir) = repository.work_dir().filter(|_| !args.no_checkout) else { return Ok(0) };
+    let Some(work_dir) = repository.work_dir().filter(|_| !args.no_checkout) else {
+        return Ok(0);
+    };
     let commit = match head {
         Head::Branch(name) => super::local_refs::value(repository, name.as_str().into()),
         Head::Detached(id) => Some(*id),
@@ -204,7 +243,8 @@ fn report(directory: &Path, url: &StorageUrl, fetched: &Fetched, head: &Head, fi
     if fetched.view.refs().is_empty() {
         text += "The store is empty\n";
     } else if *head == Head::Unborn {
-        text += "The store has no default branch, so nothing was checked out; switch to one of its branches\n";
+        text +=
+            "The store has no default branch, so nothing was checked out; switch to one of its branches\n";
     }
     let json = json!({
         "command": "clone",
@@ -232,17 +272,24 @@ struct NewFolder {
 
 impl NewFolder {
     fn claim(path: &Path) -> Result<NewFolder, Failure> {
-        let made = match std::fs::read_dir(path) {
-            Ok(mut entries) if entries.next().is_none() => None,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                path.ancestors().take_while(|folder| !folder.exists()).last().map(Path::to_owned)
-            }
-            Ok(_) | Err(_) => {
+        let entries = std::fs::read_dir(path).map(|mut entries| entries.next().is_some());
+        let made = match entries {
+            Ok(false) => None,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => path
+                .ancestors()
+                .take_while(|folder| !folder.exists())
+                .last()
+                .map(Path::to_owned),
+            Ok(true) | Err(_) => {
                 let message = format!("{} exists already and is not an empty folder", path.display());
                 return Err(Failure::failed(message).next("name another one"));
             }
         };
-        Ok(NewFolder { path: path.to_owned(), made, kept: false })
+        Ok(NewFolder {
+            path: path.to_owned(),
+            made,
+            kept: false,
+        })
     }
 
     fn keep(mut self) {

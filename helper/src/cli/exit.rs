@@ -6,6 +6,8 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::process::ExitCode;
 
+use ingot_engine::{refs, repository};
+
 use crate::protocol::key_file;
 use crate::{config, remote};
 
@@ -140,15 +142,49 @@ impl From<remote::Error> for Failure {
             remote::Kind::Interrupted => Code::Interrupted,
         };
         let next = match code {
-            Code::NoStore => Some("check the path, or make a store with: git-e2ee init --storage DIR --key FILE"),
+            Code::NoStore => {
+                Some("check the path, or make a store with: git-e2ee init --storage DIR --key FILE")
+            }
             Code::Locked => Some("try again when the other process has ended"),
-            Code::CannotOpen => Some("use the right key, or ask an administrator of the store to add this device"),
+            Code::CannotOpen => {
+                Some("use the right key, or ask an administrator of the store to add this device")
+            }
             Code::Integrity => Some("nothing of it was used; compare with: git-e2ee verify"),
             Code::Interrupted => Some("the same command again finishes the job"),
             Code::Done | Code::Failed | Code::Usage => None,
         };
-        Failure { code, next: next.map(str::to_owned), ..Failure::of(&error) }
+        Failure {
+            code,
+            next: next.map(str::to_owned),
+            ..Failure::of(&error)
+        }
     }
+}
+
+impl From<repository::Error> for Failure {
+    fn from(error: repository::Error) -> Failure {
+        let locked = matches!(error, repository::Error::Locked { .. });
+        Failure {
+            code: if locked { Code::Locked } else { Code::Failed },
+            ..Failure::of(&error)
+        }
+    }
+}
+
+impl From<refs::Error> for Failure {
+    fn from(error: refs::Error) -> Failure {
+        let locked = matches!(error, refs::Error::Locked { .. });
+        Failure {
+            code: if locked { Code::Locked } else { Code::Failed },
+            ..Failure::of(&error)
+        }
+    }
+}
+
+/// Says something that is no reason to fail.
+pub fn warn(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "warning: {}", one_line(text));
 }
 
 /// Errors without a code of their own.
@@ -162,7 +198,13 @@ macro_rules! plain_failures {
     };
 }
 
-plain_failures!(key_file::Error, config::KeyError, ingot_engine::refs::Error);
+plain_failures!(
+    key_file::Error,
+    config::KeyError,
+    config::UrlError,
+    super::refspec::Error,
+    ingot_engine::checkout::Error,
+);
 
 /// An error with its causes, each of which adds something, separated by colons.
 pub fn chain(error: &(dyn StdError + 'static)) -> String {

@@ -34,12 +34,17 @@ struct Follow {
 /// Fetches.
 pub fn run(app: &App, args: Fetch) -> Result<Report, Failure> {
     let (target, words) = super::words(&args.place, args.target.clone(), args.refspecs.clone());
-    let words = words.iter().map(|word| bytes(word)).collect::<Result<Vec<_>, _>>()?;
+    let words = words
+        .iter()
+        .map(|word| bytes(word))
+        .collect::<Result<Vec<_>, _>>()?;
     let found = app.require(&args.place, target.as_deref(), Direction::Fetch)?;
     let repository = found.repository()?;
     let place = found.only()?;
     let local = Local::open(repository)?;
-    let fetched = place.remote(&app.display).fetch(&local, FetchOptions { keep: true })?;
+    let fetched = place
+        .remote(&app.display)
+        .fetch(&local, FetchOptions { keep: true })?;
     let done = move_refs(&args, &found, repository, &words, fetched.view.refs());
     // References protect the packs from here on, or nothing needs them.
     remove_keep_files(&fetched.keep);
@@ -48,7 +53,9 @@ pub fn run(app: &App, args: Fetch) -> Result<Report, Failure> {
     let generation = fetched.view.generation();
     let refused = entries.iter().any(Entry::refused);
     let mut text = String::new();
-    let told = entries.iter().filter(|entry| app.global.verbose > 0 || entry.verdict != Verdict::UpToDate);
+    let told = entries
+        .iter()
+        .filter(|entry| app.global.verbose > 0 || entry.verdict != Verdict::UpToDate);
     let lines: String = told.map(|entry| entry.line() + "\n").collect();
     if found.remote.is_none() {
         text += &format!("fetched generation {generation}\n");
@@ -81,7 +88,12 @@ pub fn run(app: &App, args: Fetch) -> Result<Report, Failure> {
         "refs": entries.iter().map(Entry::json).collect::<Vec<_>>(),
     });
     let code = if refused { Code::Failed } else { Code::Done };
-    Ok(Report { text, json, code, essential: refused })
+    Ok(Report {
+        text,
+        json,
+        code,
+        essential: refused,
+    })
 }
 
 fn move_refs(
@@ -99,7 +111,11 @@ fn move_refs(
     };
     // The fetch has brought objects that were not here when it began.
     let local = Local::open(repository)?;
-    let busy = if repository.work_dir().is_some() { local_refs::checked_out(repository) } else { Vec::new() };
+    let busy = if repository.work_dir().is_some() {
+        local_refs::checked_out(repository)
+    } else {
+        Vec::new()
+    };
     let mut entries = Vec::new();
     let mut edits = Vec::new();
     for follow in &follows {
@@ -113,16 +129,38 @@ fn move_refs(
                 (Some(_), true) => "fetch: forced-update",
             };
             let name = follow.destination.clone();
-            edits.push(RefEdit { name, old, new: Some(follow.id), message: message.into() });
+            edits.push(RefEdit {
+                name,
+                old,
+                new: Some(follow.id),
+                message: message.into(),
+            });
         }
         let name = follow.destination.to_string();
-        entries.push(Entry { source: Some(follow.source.clone()), name, verdict });
+        entries.push(Entry {
+            source: Some(follow.source.clone()),
+            name,
+            verdict,
+        });
     }
     if args.prune {
         for (name, id) in stale(repository, &specs, refs) {
-            edits.push(RefEdit { name: name.clone(), old: Some(id), new: None, message: BString::default() });
-            let verdict = Verdict::Changed { old: Some(id), new: None, forced: false };
-            entries.push(Entry { source: None, name: name.to_string(), verdict });
+            edits.push(RefEdit {
+                name: name.clone(),
+                old: Some(id),
+                new: None,
+                message: BString::default(),
+            });
+            let verdict = Verdict::Changed {
+                old: Some(id),
+                new: None,
+                forced: false,
+            };
+            entries.push(Entry {
+                source: None,
+                name: name.to_string(),
+                verdict,
+            });
         }
     }
     apply(repository, edits)?;
@@ -139,13 +177,22 @@ fn tracking_specs(args: &Fetch, found: &Found) -> Result<Vec<Refspec>, Failure> 
         None => {
             let name = &args.remote_name;
             if gix::validate::reference::name(format!("refs/remotes/{name}/x").as_str().into()).is_err() {
-                return Err(Failure::usage(format!("--remote-name {name} cannot be part of a reference name")));
+                return Err(Failure::usage(format!(
+                    "--remote-name {name} cannot be part of a reference name"
+                )));
             }
-            vec![format!("+refs/heads/*:refs/remotes/{name}/*").into(), "+refs/tags/*:refs/tags/*".into()]
+            vec![
+                format!("+refs/heads/*:refs/remotes/{name}/*").into(),
+                "+refs/tags/*:refs/tags/*".into(),
+            ]
         }
     };
     // A negative refspec only leaves things out that would otherwise be followed; it is Git's to apply.
-    Ok(texts.iter().filter(|text| !text.starts_with(b"^")).map(|text| Refspec::parse(text.as_bstr())).collect::<Result<_, _>>()?)
+    Ok(texts
+        .iter()
+        .filter(|text| !text.starts_with(b"^"))
+        .map(|text| Refspec::parse(text.as_bstr()))
+        .collect::<Result<_, _>>()?)
 }
 
 /// Everything that the refspecs map, and new tags.
@@ -163,8 +210,12 @@ fn mapped(specs: &[Refspec], refs: &Refs) -> Vec<Follow> {
     for spec in specs.iter().filter(|spec| spec.destination.is_some()) {
         for (name, id) in refs {
             if let Some(destination) = spec.map(name.as_str().into()) {
-                let follow =
-                    Follow { source: name.clone(), id: *id, destination: destination.clone(), force: spec.force };
+                let follow = Follow {
+                    source: name.clone(),
+                    id: *id,
+                    destination: destination.clone(),
+                    force: spec.force,
+                };
                 follows.entry(destination).or_insert(follow);
             }
         }
@@ -173,12 +224,14 @@ fn mapped(specs: &[Refspec], refs: &Refs) -> Vec<Follow> {
 }
 
 fn tags(refs: &Refs) -> impl Iterator<Item = Follow> {
-    refs.iter().filter(|(name, _)| name.starts_with("refs/tags/")).map(|(name, id)| Follow {
-        source: name.clone(),
-        id: *id,
-        destination: name.as_str().into(),
-        force: false,
-    })
+    refs.iter()
+        .filter(|(name, _)| name.starts_with("refs/tags/"))
+        .map(|(name, id)| Follow {
+            source: name.clone(),
+            id: *id,
+            destination: name.as_str().into(),
+            force: false,
+        })
 }
 
 /// What the words name: where it is to go, and what `FETCH_HEAD` is to hold.
@@ -198,14 +251,19 @@ fn chosen(
             follows.extend(mapped(std::slice::from_ref(&spec), refs));
             continue;
         }
-        let full = full_name(source.as_bstr(), refs)
-            .ok_or_else(|| Failure::failed(format!("couldn't find remote ref {source}")).next("see: git-e2ee ls-remote"))?;
+        let full = full_name(source.as_bstr(), refs).ok_or_else(|| {
+            Failure::failed(format!("couldn't find remote ref {source}")).next("see: git-e2ee ls-remote")
+        })?;
         let id = refs[&full];
         spec.source = Some(full.as_str().into());
         if let Some(destination) = &spec.destination
             && !destination.starts_with(b"refs/")
         {
-            let kind = if full.starts_with("refs/tags/") { "refs/tags/" } else { "refs/heads/" };
+            let kind = if full.starts_with("refs/tags/") {
+                "refs/tags/"
+            } else {
+                "refs/heads/"
+            };
             spec.destination = Some(bstr::concat([kind.as_bytes(), destination.as_bytes()]).into());
         }
         let only = Refs::from([(full.clone(), id)]);
@@ -223,8 +281,15 @@ fn full_name(name: &BStr, refs: &Refs) -> Option<String> {
     if name == "HEAD" {
         return crate::remote::refnames::default_branch(refs).map(str::to_owned);
     }
-    let candidates = [name.to_owned(), format!("refs/{name}"), format!("refs/tags/{name}"), format!("refs/heads/{name}")];
-    candidates.into_iter().find(|candidate| refs.contains_key(candidate))
+    let candidates = [
+        name.to_owned(),
+        format!("refs/{name}"),
+        format!("refs/tags/{name}"),
+        format!("refs/heads/{name}"),
+    ];
+    candidates
+        .into_iter()
+        .find(|candidate| refs.contains_key(candidate))
 }
 
 fn decide(
@@ -235,7 +300,13 @@ fn decide(
     busy: &[BString],
 ) -> Result<Verdict, Failure> {
     let refused = |reason: &str| Ok(Verdict::Refused(reason.to_owned()));
-    let changed = |forced| Ok(Verdict::Changed { old, new: Some(follow.id), forced });
+    let changed = |forced| {
+        Ok(Verdict::Changed {
+            old,
+            new: Some(follow.id),
+            forced,
+        })
+    };
     if old == Some(follow.id) {
         return Ok(Verdict::UpToDate);
     }
@@ -243,15 +314,25 @@ fn decide(
         return refused("not a valid reference name");
     }
     if busy.contains(&follow.destination) {
-        return Err(Failure::failed(format!("refusing to fetch into {}, which is checked out", follow.destination))
-            .next("fetch without a destination, then merge"));
+        return Err(Failure::failed(format!(
+            "refusing to fetch into {}, which is checked out",
+            follow.destination
+        ))
+        .next("fetch without a destination, then merge"));
     }
     let Some(old_id) = old else { return changed(false) };
     if follow.destination.starts_with(b"refs/tags/") {
-        return if force { changed(true) } else { refused("would clobber existing tag") };
+        return if force {
+            changed(true)
+        } else {
+            refused("would clobber existing tag")
+        };
     }
     let commit = |id| -> Result<Option<ObjectId>, Failure> {
-        Ok(local.peel(id)?.filter(|(_, kind)| *kind == gix::object::Kind::Commit).map(|(id, _)| id))
+        Ok(local
+            .peel(id)?
+            .filter(|(_, kind)| *kind == gix::object::Kind::Commit)
+            .map(|(id, _)| id))
     };
     let forward = match (commit(old_id)?, commit(follow.id)?) {
         (Some(old), Some(new)) => local.is_ancestor(old, new)?,
@@ -266,17 +347,30 @@ fn decide(
 
 /// Local references that follow something the store no longer has.
 fn stale(repository: &Repository, specs: &[Refspec], refs: &Refs) -> Vec<(BString, ObjectId)> {
-    let kept: BTreeSet<BString> = mapped(specs, refs).into_iter().map(|follow| follow.destination).collect();
+    let kept: BTreeSet<BString> = mapped(specs, refs)
+        .into_iter()
+        .map(|follow| follow.destination)
+        .collect();
     let mut stale = Vec::new();
-    for destination in specs.iter().filter(|spec| spec.is_pattern()).filter_map(|spec| spec.destination.as_ref()) {
+    for destination in specs
+        .iter()
+        .filter(|spec| spec.is_pattern())
+        .filter_map(|spec| spec.destination.as_ref())
+    {
         // Tags are shared by all remotes, so none of them may clear them away.
         if destination.starts_with(b"refs/tags/") {
             continue;
         }
-        let Some((before, after)) = destination.split_once_str(b"*") else { continue };
+        let Some((before, after)) = destination.split_once_str(b"*") else {
+            continue;
+        };
         for (name, id) in LocalRefs(repository).list(&before.to_str_lossy()) {
             let follows = name.starts_with(before) && name.ends_with(after);
-            if follows && !name.ends_with(b"/HEAD") && !kept.contains(&name) && !stale.contains(&(name.clone(), id)) {
+            if follows
+                && !name.ends_with(b"/HEAD")
+                && !kept.contains(&name)
+                && !stale.contains(&(name.clone(), id))
+            {
                 stale.push((name, id));
             }
         }
@@ -285,15 +379,24 @@ fn stale(repository: &Repository, specs: &[Refspec], refs: &Refs) -> Vec<(BStrin
 }
 
 /// What `git merge FETCH_HEAD` and the like read.
-fn write_fetch_head(found: &Found, repository: &Repository, merges: &[(String, ObjectId)]) -> Result<(), Failure> {
+fn write_fetch_head(
+    found: &Found,
+    repository: &Repository,
+    merges: &[(String, ObjectId)],
+) -> Result<(), Failure> {
     let url = found.urls.first().map(ToString::to_string).unwrap_or_default();
     let mut text = String::new();
     for (name, id) in merges {
-        let kind = if name.starts_with("refs/tags/") { "tag" } else { "branch" };
+        let kind = if name.starts_with("refs/tags/") {
+            "tag"
+        } else {
+            "branch"
+        };
         text += &format!("{id}\t\t{kind} '{}' of {url}\n", short_name(name));
     }
     let path = repository.git_dir().join("FETCH_HEAD");
-    std::fs::write(&path, text).map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+    std::fs::write(&path, text)
+        .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
 }
 
 #[cfg(test)]
@@ -303,23 +406,36 @@ mod tests {
     use super::*;
 
     fn refs(names: &[&str]) -> Refs {
-        names.iter().enumerate().map(|(n, name)| ((*name).to_owned(), ObjectId::from([n as u8 + 1; 20]))).collect()
+        names
+            .iter()
+            .enumerate()
+            .map(|(n, name)| ((*name).to_owned(), ObjectId::from([n as u8 + 1; 20])))
+            .collect()
     }
 
     fn specs(texts: &[&str]) -> Vec<Refspec> {
-        texts.iter().map(|text| Refspec::parse((*text).into()).unwrap()).collect()
+        texts
+            .iter()
+            .map(|text| Refspec::parse((*text).into()).unwrap())
+            .collect()
     }
 
     fn pairs(follows: &[Follow]) -> Vec<String> {
-        follows.iter().map(|follow| format!("{}:{}", follow.source, follow.destination)).collect()
+        follows
+            .iter()
+            .map(|follow| format!("{}:{}", follow.source, follow.destination))
+            .collect()
     }
 
     #[test]
     fn branches_are_mapped_and_tags_are_followed() {
         let refs = refs(&["refs/heads/a/b", "refs/heads/main", "refs/tags/v1"]);
         let follows = all(&specs(&["+refs/heads/*:refs/remotes/o/*"]), &refs, false);
-        let expected =
-            ["refs/heads/a/b:refs/remotes/o/a/b", "refs/heads/main:refs/remotes/o/main", "refs/tags/v1:refs/tags/v1"];
+        let expected = [
+            "refs/heads/a/b:refs/remotes/o/a/b",
+            "refs/heads/main:refs/remotes/o/main",
+            "refs/tags/v1:refs/tags/v1",
+        ];
         assert_eq!(pairs(&follows), expected);
         assert!(!follows[2].force);
         let mirror = all(&specs(&["+refs/*:refs/*"]), &refs, false);
@@ -336,10 +452,19 @@ mod tests {
         assert_eq!(pairs(&follows), ["refs/heads/main:refs/remotes/o/main"]);
         assert_eq!(merges[0].0, "refs/heads/main");
         let (follows, _) = choose("main:mine").unwrap();
-        assert_eq!(pairs(&follows), ["refs/heads/main:refs/heads/mine", "refs/heads/main:refs/remotes/o/main"]);
+        assert_eq!(
+            pairs(&follows),
+            [
+                "refs/heads/main:refs/heads/mine",
+                "refs/heads/main:refs/remotes/o/main"
+            ]
+        );
         assert_eq!(choose("x").unwrap().1[0].0, "refs/tags/x");
         assert_eq!(choose("HEAD").unwrap().1[0].0, "refs/heads/main");
-        assert_eq!(pairs(&choose("+v1:refs/tags/w").unwrap().0), ["refs/tags/v1:refs/tags/w"]);
+        assert_eq!(
+            pairs(&choose("+v1:refs/tags/w").unwrap().0),
+            ["refs/tags/v1:refs/tags/w"]
+        );
         assert!(choose("absent").unwrap_err().to_string().contains("absent"));
         assert_eq!(choose(":gone").unwrap_err().code, Code::Usage);
     }

@@ -18,13 +18,18 @@ pub fn keygen(args: &Keygen) -> Result<Report, Failure> {
     let root = match &args.repository_root {
         None => None,
         Some(text) => Some(
-            text.parse::<RepositoryRoot>().map_err(|error| Failure::usage(format!("--repository-root: {error}")))?,
+            text.parse::<RepositoryRoot>()
+                .map_err(|error| Failure::usage(format!("--repository-root: {error}")))?,
         ),
     };
     let key = DeviceKey::generate(root).map_err(|error| Failure::of(&error))?;
     let path = absolute(&args.output)?;
     key_file::create(&path, &key)?;
-    let text = format!("created {} for repository root {}\n", args.output.display(), key.root());
+    let text = format!(
+        "created {} for repository root {}\n",
+        args.output.display(),
+        key.root()
+    );
     let json = json!({
         "command": "keygen",
         "key": path.display().to_string(),
@@ -45,7 +50,10 @@ pub fn device_export(args: &DeviceExport) -> Result<Report, Failure> {
         "device_id": key.id().to_string(),
         "repository_root": key.root().to_string(),
     });
-    Ok(Report::done(format!("exported {} to {}\n", key.id(), args.output.display()), json))
+    Ok(Report::done(
+        format!("exported {} to {}\n", key.id(), args.output.display()),
+        json,
+    ))
 }
 
 /// Makes an empty store.
@@ -55,8 +63,7 @@ pub fn init(app: &App, args: &Init) -> Result<Report, Failure> {
     let key = key_file::read(&key_path)?;
     let storage = directory(&url)?;
     let patience = place::patience(&app.display);
-    let founded =
-        remote::init(&storage, &key, &key_path, ingot_engine::durable::real(), patience)?;
+    let founded = remote::init(&storage, &key, &key_path, ingot_engine::durable::real(), patience)?;
     let json = json!({
         "command": "init",
         "url": url.to_string(),

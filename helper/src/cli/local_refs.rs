@@ -1,6 +1,6 @@
 //! References of the local repository, as commands ask for them and change them.
 
-use bstr::{BStr, BString, ByteSlice as _};
+use bstr::{BStr, BString};
 use gix_hash::ObjectId;
 use ingot_engine::refs;
 use ingot_engine::repository::Repository;
@@ -22,19 +22,20 @@ impl Local for LocalRefs<'_> {
     }
 
     fn resolve(&self, revision: &BStr) -> Option<ObjectId> {
-        refs::resolve(self.0, revision).ok().flatten()
+        refs::resolve(self.0, revision).ok().map(|resolved| resolved.id)
     }
 
     fn full_name(&self, name: &BStr) -> Option<BString> {
-        let found = self.0.gix().try_find_reference(name).ok().flatten()?;
-        Some(found.name().as_bstr().to_owned())
+        let name = refs::resolve(self.0, name).ok()?.name?;
+        Some(name.as_bstr().to_owned())
     }
 
     fn list(&self, prefix: &str) -> Vec<(BString, ObjectId)> {
-        refs::list(self.0, prefix)
-            .unwrap_or_default()
-            .into_iter()
-            .map(|(name, id)| (name, id))
+        let found = refs::list(self.0, prefix).unwrap_or_default();
+        // A symbolic reference is a name for another one, which is listed itself.
+        let direct = found.into_iter().filter(|reference| reference.symbolic.is_none());
+        direct
+            .map(|reference| (reference.name.as_bstr().to_owned(), reference.id))
             .collect()
     }
 }
@@ -42,7 +43,9 @@ impl Local for LocalRefs<'_> {
 /// The value of one reference by full name.
 pub fn value(repository: &Repository, name: &BStr) -> Option<ObjectId> {
     let mut found = repository.gix().try_find_reference(name).ok().flatten()?;
-    (found.name().as_bstr() == name).then(|| found.follow_to_object().ok().map(|id| id.detach())).flatten()
+    (found.name().as_bstr() == name)
+        .then(|| found.follow_to_object().ok().map(|id| id.detach()))
+        .flatten()
 }
 
 /// Branches that some work tree of the repository has checked out, by full name.

@@ -13,7 +13,10 @@ use crate::remote::decide::History as _;
 /// Lists references as `git ls-remote` does.
 pub fn run(app: &App, args: LsRemote) -> Result<Report, Failure> {
     let (target, patterns) = super::words(&args.place, args.target, args.patterns);
-    let patterns = patterns.iter().map(|word| bytes(word)).collect::<Result<Vec<_>, _>>()?;
+    let patterns = patterns
+        .iter()
+        .map(|word| bytes(word))
+        .collect::<Result<Vec<_>, _>>()?;
     let found = app.require(&args.place, target.as_deref(), Direction::Fetch)?;
     let place = found.only()?;
     let local = found.repository.as_ref().map(Local::open).transpose()?;
@@ -23,7 +26,10 @@ pub fn run(app: &App, args: LsRemote) -> Result<Report, Failure> {
         let kind = everything
             || args.heads && name.starts_with("refs/heads/")
             || args.tags && name.starts_with("refs/tags/");
-        kind && (patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern.as_bstr(), name.into())))
+        kind && (patterns.is_empty()
+            || patterns
+                .iter()
+                .any(|pattern| matches(pattern.as_bstr(), name.into())))
     };
 
     let mut text = String::new();
@@ -39,7 +45,12 @@ pub fn run(app: &App, args: LsRemote) -> Result<Report, Failure> {
     for (name, id) in view.refs().iter().filter(|(name, _)| wanted(name)) {
         text += &format!("{id}\t{name}\n");
         refs.insert(name.clone(), id.to_string().into());
-        let Some(local) = local.as_ref().filter(|_| !args.refs && name.starts_with("refs/tags/")) else { continue };
+        let Some(local) = local
+            .as_ref()
+            .filter(|_| !args.refs && name.starts_with("refs/tags/"))
+        else {
+            continue;
+        };
         if let Some((peeled, _)) = local.peel(*id)?.filter(|(peeled, _)| peeled != id) {
             text += &format!("{peeled}\t{name}^{{}}\n");
             peeled_tags.insert(name.clone(), peeled.to_string().into());
@@ -60,7 +71,11 @@ pub fn run(app: &App, args: LsRemote) -> Result<Report, Failure> {
 fn matches(pattern: &BStr, name: &BStr) -> bool {
     let anywhere: BString = bstr::concat([b"*/", pattern.as_bytes()]).into();
     let path: BString = bstr::concat([b"/", name.as_bytes()]).into();
-    gix::glob::wildmatch(anywhere.as_bstr(), path.as_bstr(), gix::glob::wildmatch::Mode::empty())
+    gix::glob::wildmatch(
+        anywhere.as_bstr(),
+        path.as_bstr(),
+        gix::glob::wildmatch::Mode::empty(),
+    )
 }
 
 #[cfg(test)]

@@ -101,7 +101,9 @@ fn usage(error: &clap::Error) -> String {
         if paragraph.starts_with("Usage:") || paragraph.starts_with("For more information") {
             continue;
         }
-        let paragraph = paragraph.trim_start_matches("error: ").trim_start_matches("tip: ");
+        let paragraph = paragraph
+            .trim_start_matches("error: ")
+            .trim_start_matches("tip: ");
         if !paragraph.is_empty() {
             parts.push(paragraph.to_owned());
         }
@@ -118,10 +120,19 @@ mod tests {
 
     #[test]
     fn usage_errors_are_one_line() {
-        for line in ["keygen", "push --frobnicate", "frobnicate", "completions tcsh", "push --forc"] {
+        for line in [
+            "keygen",
+            "push --frobnicate",
+            "frobnicate",
+            "completions tcsh",
+            "push --forc",
+        ] {
             let error = Cli::try_parse_from(std::iter::once("git-e2ee").chain(line.split(' '))).unwrap_err();
             let text = usage(&error);
-            assert!(!text.contains('\n') && !text.contains("error:") && text.ends_with("--help"), "{text}");
+            assert!(
+                !text.contains('\n') && !text.contains("error:") && text.ends_with("--help"),
+                "{text}"
+            );
         }
         let error = Cli::try_parse_from(["git-e2ee", "keygen"]).unwrap_err();
         assert!(usage(&error).contains("--output <FILE>"), "{}", usage(&error));
@@ -129,7 +140,10 @@ mod tests {
 
     #[test]
     fn with_a_storage_option_every_word_is_a_refspec() {
-        let place = args::Place { storage: Some("/s".into()), ..Default::default() };
+        let place = args::Place {
+            storage: Some("/s".into()),
+            ..Default::default()
+        };
         let split = words(&place, Some("main".into()), vec!["topic".into()]);
         assert_eq!(split, (None, vec!["main".into(), "topic".into()]));
         let split = words(&args::Place::default(), Some("e2ee".into()), vec!["topic".into()]);

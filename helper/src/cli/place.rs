@@ -54,7 +54,14 @@ impl Place {
             }),
             None => None,
         };
-        Ok(Place { url, key_file, storage, key, memory, fs })
+        Ok(Place {
+            url,
+            key_file,
+            storage,
+            key,
+            memory,
+            fs,
+        })
     }
 
     /// The store.
@@ -98,7 +105,11 @@ pub fn patience(progress: &dyn Progress) -> Patience<'_> {
         waiting: &|path| {
             use std::io::Write as _;
             // The wait goes on whether or not it can be told.
-            let _ = writeln!(std::io::stderr(), "Waiting for another process, which holds {}", path.display());
+            let _ = writeln!(
+                std::io::stderr(),
+                "Waiting for another process, which holds {}",
+                path.display()
+            );
         },
         progress,
     }
@@ -115,8 +126,12 @@ fn identities(remote: &Configured, base: &Path) -> Vec<String> {
     let mut identities: Vec<String> = Vec::new();
     for url in urls {
         // A URL of another kind leads to no store of ours.
-        let Ok(url) = StorageUrl::parse(url.as_bstr(), base) else { continue };
-        let Ok(storage) = Directory::new(url.directory(), durable::real()) else { continue };
+        let Ok(url) = StorageUrl::parse(url.as_bstr(), base) else {
+            continue;
+        };
+        let Ok(storage) = Directory::new(url.directory(), durable::real()) else {
+            continue;
+        };
         let identity = storage.identity();
         if !identities.contains(&identity) {
             identities.push(identity);
@@ -129,26 +144,36 @@ fn identities(remote: &Configured, base: &Path) -> Vec<String> {
 /// the current folder outside of any.
 pub fn base_of(repository: Option<&Repository>) -> Result<PathBuf, Failure> {
     match repository {
-        Some(repository) => Ok(repository.work_dir().unwrap_or_else(|| repository.git_dir()).to_owned()),
+        Some(repository) => Ok(repository
+            .work_dir()
+            .unwrap_or_else(|| repository.git_dir())
+            .to_owned()),
         None => current_folder(),
     }
 }
 
 /// The current folder.
 pub fn current_folder() -> Result<PathBuf, Failure> {
-    std::env::current_dir().map_err(|error| Failure::failed(format!("cannot find out the current folder: {error}")))
+    std::env::current_dir()
+        .map_err(|error| Failure::failed(format!("cannot find out the current folder: {error}")))
 }
 
 /// The settings of a repository, or those that hold outside of any.
 pub fn settings_of(repository: Option<&Repository>) -> Result<Settings, Failure> {
     match repository {
         Some(repository) => Ok(Settings::of(&repository.config())),
-        None => Ok(Settings::of(&ingot_engine::repository::Settings::load()?.config())),
+        None => Ok(Settings::of(
+            &ingot_engine::repository::Settings::load()?.config(),
+        )),
     }
 }
 
 /// The key for a configured remote or a bare URL.
-pub fn key_for(settings: &Settings, remote: Option<&BStr>, base: &Path) -> Result<crate::config::Key, Failure> {
+pub fn key_for(
+    settings: &Settings,
+    remote: Option<&BStr>,
+    base: &Path,
+) -> Result<crate::config::Key, Failure> {
     Ok(find_key(settings, remote, base)?)
 }
 

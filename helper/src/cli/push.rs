@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::app::{App, Direction, Found, bytes, no_repository};
 use super::args::Push;
-use super::exit::{Code, Failure};
+use super::exit::{Code, Failure, warn};
 use super::local_refs::{self, LocalRefs};
 use super::progress::amount;
 use super::ref_edits::{RefEdit, apply};
@@ -28,11 +28,21 @@ pub fn run(app: &App, args: Push) -> Result<Report, Failure> {
     let (target, refspecs) = super::words(&args.place, args.target.clone(), args.refspecs.clone());
     match app.find(&args.place, target.as_deref(), Direction::Push)? {
         Some(found) => {
-            let mut report = Pushing { app, args: &args, found: &found, words: &refspecs }.all()?;
+            let mut report = Pushing {
+                app,
+                args: &args,
+                found: &found,
+                words: &refspecs,
+            }
+            .all()?;
             // Scripts for the existing implementation read the id of the new manifest.
             if args.place.storage.is_some() && !args.refs.is_empty() && report.code == Code::Done {
                 let head = report.json["stores"][0]["head"].as_str().unwrap_or_default();
-                report = Report { text: format!("{head}\n"), essential: true, ..report };
+                report = Report {
+                    text: format!("{head}\n"),
+                    essential: true,
+                    ..report
+                };
             }
             Ok(report)
         }
@@ -67,7 +77,12 @@ impl Pushing<'_> {
             }
         }
         let json = json!({"command": "push", "dry_run": self.args.dry_run, "stores": stores});
-        Ok(Report { text, json, code, essential: code != Code::Done })
+        Ok(Report {
+            text,
+            json,
+            code,
+            essential: code != Code::Done,
+        })
     }
 
     fn one(&self, url: &StorageUrl) -> Result<(String, Value, bool), Failure> {
@@ -85,7 +100,7 @@ impl Pushing<'_> {
         };
         let pushed = remote.push(&local, &changes, &options)?;
         if !self.args.dry_run {
-            self.follow(repository, &pushed)?;
+            self.follow(repository, &pushed);
         }
         let entries: Vec<Entry> = items
             .iter()
@@ -103,21 +118,34 @@ impl Pushing<'_> {
     fn items(&self, repository: &Repository, refs: &Refs) -> Result<Vec<Item>, Failure> {
         let refs_of = LocalRefs(repository);
         let configured = self.found.remote.as_ref();
-        let nothing_named = self.words.is_empty() && self.args.refs.is_empty() && !self.args.all && !self.args.tags;
+        let nothing_named =
+            self.words.is_empty() && self.args.refs.is_empty() && !self.args.all && !self.args.tags;
         let mirror = self.args.mirror || nothing_named && configured.is_some_and(|remote| remote.mirror);
         let specs = if mirror {
             if !self.words.is_empty() || !self.args.refs.is_empty() {
-                return Err(Failure::usage("--mirror takes no refspecs: it pushes all branches and tags"));
+                return Err(Failure::usage(
+                    "--mirror takes no refspecs: it pushes all branches and tags",
+                ));
             }
-            parse(&["+refs/heads/*:refs/heads/*".into(), "+refs/tags/*:refs/tags/*".into()])?
+            parse(&[
+                "+refs/heads/*:refs/heads/*".into(),
+                "+refs/tags/*:refs/tags/*".into(),
+            ])?
         } else {
             self.specs(nothing_named, configured)?
         };
         let mut items = expand(&specs, &refs_of, refs)?;
         if mirror {
-            let gone = refs.keys().filter(|name| !items.iter().any(|item| item.destination == name.as_str()));
+            let gone = refs
+                .keys()
+                .filter(|name| !items.iter().any(|item| item.destination == name.as_str()));
             let deletions: Vec<Item> = gone
-                .map(|name| Item { source: None, id: None, destination: name.as_str().into(), force: true })
+                .map(|name| Item {
+                    source: None,
+                    id: None,
+                    destination: name.as_str().into(),
+                    force: true,
+                })
                 .collect();
             items.extend(deletions);
         }
@@ -137,7 +165,9 @@ impl Pushing<'_> {
             let word = bytes(word)?;
             if self.args.delete {
                 if word.contains(&b':') {
-                    return Err(Failure::usage(format!("--delete takes names, not refspecs: {word}")));
+                    return Err(Failure::usage(format!(
+                        "--delete takes names, not refspecs: {word}"
+                    )));
                 }
                 texts.push(bstr::concat([b":", word.as_bytes()]).into());
             } else {
@@ -175,7 +205,11 @@ impl Pushing<'_> {
     }
 
     /// For each item the value that the store must have, where a lease says something about it.
-    fn leases(&self, repository: &Repository, items: &[Item]) -> Result<Vec<Option<Option<ObjectId>>>, Failure> {
+    fn leases(
+        &self,
+        repository: &Repository,
+        items: &[Item],
+    ) -> Result<Vec<Option<Option<ObjectId>>>, Failure> {
         let mut leases = vec![None; items.len()];
         for word in &self.args.force_with_lease {
             let word = bytes(word)?;
@@ -206,22 +240,41 @@ impl Pushing<'_> {
     /// The local reference that follows one of the store.
     fn tracking(&self, name: &BStr) -> Option<BString> {
         let remote = self.found.remote.as_ref()?;
-        let specs = remote.fetch.iter().filter_map(|spec| Refspec::parse(spec.as_bstr()).ok());
-        specs.filter(|spec| spec.destination.is_some()).find_map(|spec| spec.map(name))
+        let specs = remote
+            .fetch
+            .iter()
+            .filter_map(|spec| Refspec::parse(spec.as_bstr()).ok());
+        specs
+            .filter(|spec| spec.destination.is_some())
+            .find_map(|spec| spec.map(name))
     }
 
-    /// Moves remote-tracking references to what the store now has.
-    fn follow(&self, repository: &Repository, pushed: &Pushed) -> Result<(), Failure> {
+    /// Moves remote-tracking references to what the store now has. The push is done by then, so that one which is
+    /// locked or was moved meanwhile is worth a word, but no failure: the next fetch moves it.
+    fn follow(&self, repository: &Repository, pushed: &Pushed) {
         let mut edits = Vec::new();
         for decision in &pushed.decisions {
-            let Decision::Move { name, new, .. } = decision else { continue };
-            let Some(tracking) = self.tracking(name.as_str().into()) else { continue };
+            let Decision::Move { name, new, .. } = decision else {
+                continue;
+            };
+            let Some(tracking) = self.tracking(name.as_str().into()) else {
+                continue;
+            };
             let old = local_refs::value(repository, tracking.as_bstr());
             if old != *new {
-                edits.push(RefEdit { name: tracking, old, new: *new, message: "update by push".into() });
+                edits.push(RefEdit {
+                    name: tracking,
+                    old,
+                    new: *new,
+                    message: "update by push".into(),
+                });
             }
         }
-        apply(repository, edits)
+        if let Err(failure) = apply(repository, edits) {
+            warn(&format!(
+                "pushed, but remote-tracking branches were not moved: {failure}"
+            ));
+        }
     }
 
     fn told(&self, url: &StorageUrl, entries: &[Entry], pushed: &Pushed) -> (String, Value, bool) {
@@ -262,7 +315,10 @@ impl Pushing<'_> {
 }
 
 fn parse(texts: &[BString]) -> Result<Vec<Refspec>, Failure> {
-    Ok(texts.iter().map(|text| Refspec::parse(text.as_bstr())).collect::<Result<_, _>>()?)
+    Ok(texts
+        .iter()
+        .map(|text| Refspec::parse(text.as_bstr()))
+        .collect::<Result<_, _>>()?)
 }
 
 fn resolve(repository: &Repository, revision: &BStr) -> Result<ObjectId, Failure> {
@@ -283,7 +339,10 @@ fn distinct(items: Vec<Item>) -> Result<Vec<Item>, Failure> {
             }
             Some(id) if *id == item.id => {}
             Some(_) => {
-                return Err(Failure::usage(format!("two values are given for {}", item.destination)));
+                return Err(Failure::usage(format!(
+                    "two values are given for {}",
+                    item.destination
+                )));
             }
         }
     }
@@ -297,12 +356,22 @@ mod tests {
     use super::*;
 
     fn item(destination: &str, n: u8) -> Item {
-        Item { source: None, id: Some(ObjectId::from([n; 20])), destination: destination.into(), force: false }
+        Item {
+            source: None,
+            id: Some(ObjectId::from([n; 20])),
+            destination: destination.into(),
+            force: false,
+        }
     }
 
     #[test]
     fn one_value_for_each_destination() {
-        let same = distinct(vec![item("refs/heads/a", 1), item("refs/heads/b", 1), item("refs/heads/a", 1)]).unwrap();
+        let same = distinct(vec![
+            item("refs/heads/a", 1),
+            item("refs/heads/b", 1),
+            item("refs/heads/a", 1),
+        ])
+        .unwrap();
         assert_eq!(same.len(), 2);
         assert!(distinct(vec![item("refs/heads/a", 1), item("refs/heads/a", 2)]).is_err());
     }

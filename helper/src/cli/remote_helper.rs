@@ -33,18 +33,25 @@ pub fn main(args: Vec<OsString>) -> Code {
 fn run(args: Vec<OsString>, interrupt: Interrupt) -> Result<(), Failure> {
     let mut args = args.into_iter();
     let (Some(name), url, None) = (args.next(), args.next(), args.next()) else {
-        return Err(Failure::usage("Git starts this program for e2ee:: URLs; to use a store directly, run git-e2ee"));
+        return Err(Failure::usage(
+            "Git starts this program for e2ee:: URLs; to use a store directly, run git-e2ee",
+        ));
     };
     let name = bytes(name)?;
     // With `remote.<name>.vcs` and no URL, older Gits give the name alone.
     let url = url.map(bytes).transpose()?.unwrap_or_else(|| name.clone());
     let mut helper = Helper::new(name, url, interrupt)?;
-    serve(BufReader::new(std::io::stdin().lock()), std::io::stdout().lock(), &mut helper).map_err(|error| {
-        match error {
-            gitremote::Error::Backend(failure) => failure,
-            gitremote::Error::Write(error) | gitremote::Error::Read(gitremote::lines::Error::Io(error)) => error.into(),
-            other => Failure::of(&other),
+    serve(
+        BufReader::new(std::io::stdin().lock()),
+        std::io::stdout().lock(),
+        &mut helper,
+    )
+    .map_err(|error| match error {
+        gitremote::Error::Backend(failure) => failure,
+        gitremote::Error::Write(error) | gitremote::Error::Read(gitremote::lines::Error::Io(error)) => {
+            error.into()
         }
+        other => Failure::of(&other),
     })
 }
 
@@ -73,22 +80,36 @@ impl Helper {
         let base = place::base_of(repository.as_ref())?;
         let remote = remote_named(&settings, &name);
         let url = StorageUrl::parse(url.as_bstr(), &base)?;
-        let key = place::key_for(&settings, remote.as_ref().map(|remote| remote.name.as_bstr()), &base)?;
-        let adopt_key = remote.as_ref().filter(|_| key.general).map(|remote| remote.name.clone());
+        let key = place::key_for(
+            &settings,
+            remote.as_ref().map(|remote| remote.name.as_bstr()),
+            &base,
+        )?;
+        let adopt_key = remote
+            .as_ref()
+            .filter(|_| key.general)
+            .map(|remote| remote.name.clone());
         let place = Place::open(url, key.path, repository.as_ref(), remote.as_ref(), &base)?;
-        Ok(Helper { repository, place, adopt_key, display: Display::new(Mode::Off, interrupt), listed: None })
+        Ok(Helper {
+            repository,
+            place,
+            adopt_key,
+            display: Display::new(Mode::Off, interrupt),
+            listed: None,
+        })
     }
 
     fn show_progress(&self, options: &Options) {
         // Git has decided about terminals already; without its word nothing is shown.
         let wanted = Some(options.progress.unwrap_or(false));
-        self.display.set_mode(Mode::choose(wanted, options.verbosity == 0));
+        self.display
+            .set_mode(Mode::choose(wanted, options.verbosity == 0));
     }
 
     fn repository(&self) -> Result<&Repository, Failure> {
-        self.repository
-            .as_ref()
-            .ok_or_else(|| Failure::failed("this needs a repository, and GIT_DIR is not set").next("run it through git"))
+        self.repository.as_ref().ok_or_else(|| {
+            Failure::failed("this needs a repository, and GIT_DIR is not set").next("run it through git")
+        })
     }
 
     /// Stores a key that came with the command line of a clone, so that the next command finds it.
@@ -125,7 +146,11 @@ impl Backend for Helper {
                 _ => None,
             };
             let peeled = peeled.map(|(peeled, _)| peeled).filter(|peeled| peeled != id);
-            listed.push(Listed { name: name.as_str().into(), id: *id, peeled });
+            listed.push(Listed {
+                name: name.as_str().into(),
+                id: *id,
+                peeled,
+            });
         }
         let listing = Listing {
             object_format: view.format().or(local.as_ref().map(Local::format)),
@@ -142,29 +167,43 @@ impl Backend for Helper {
         self.show_progress(options);
         let repository = self.repository()?;
         let local = Local::open(repository)?;
-        let fetched = self.place.remote(&self.display).fetch(&local, FetchOptions { keep: true })?;
+        let fetched = self
+            .place
+            .remote(&self.display)
+            .fetch(&local, FetchOptions { keep: true })?;
         let complete: HashSet<&ObjectId> = fetched.view.refs().values().collect();
         // What is no reference of the store can be asked for by its id; then it must be in some pack.
         let others: Vec<&ObjectId> = wanted.iter().filter(|id| !complete.contains(id)).collect();
         if !others.is_empty() {
             let after = Local::open(repository)?;
             if let Some(absent) = others.iter().find(|id| !after.store().contains(id)) {
-                let message = format!("object {absent} is in no pack that the references of {} need", self.place.url);
+                let message = format!(
+                    "object {absent} is in no pack that the references of {} need",
+                    self.place.url
+                );
                 remove_keep_files(&fetched.keep);
                 return Err(Failure::failed(message).next("see: git ls-remote"));
             }
         }
-        Ok(Fetched { connected: others.is_empty(), keep: fetched.keep })
+        Ok(Fetched {
+            connected: others.is_empty(),
+            keep: fetched.keep,
+        })
     }
 
     fn push(&mut self, options: &Options, updates: &[Update]) -> Result<Vec<Outcome>, Failure> {
         self.show_progress(options);
         let repository = self.repository()?;
         let local = Local::open(repository)?;
-        let changes: Vec<Change> =
-            updates.iter().map(|update| change(repository, update)).collect::<Result<_, Failure>>()?;
-        let push =
-            PushOptions { atomic: options.atomic, dry_run: options.dry_run, listed: self.listed.clone() };
+        let changes: Vec<Change> = updates
+            .iter()
+            .map(|update| change(repository, update))
+            .collect::<Result<_, Failure>>()?;
+        let push = PushOptions {
+            atomic: options.atomic,
+            dry_run: options.dry_run,
+            listed: self.listed.clone(),
+        };
         let pushed = self.place.remote(&self.display).push(&local, &changes, &push)?;
         let outcome = |(update, decision): (&Update, &Decision)| Outcome {
             destination: update.destination.clone(),
@@ -177,22 +216,32 @@ impl Backend for Helper {
 fn change(repository: &Repository, update: &Update) -> Result<Change, Failure> {
     let target = match &update.source {
         None => Target::Nothing,
-        Some(source) => match refs::resolve(repository, source.as_bstr())? {
-            Some(id) => Target::Object(id),
-            None => Target::Unresolved(source.to_string()),
+        Some(source) => match refs::resolve(repository, source) {
+            Ok(resolved) => Target::Object(resolved.id),
+            Err(refs::Error::Unknown { .. }) => Target::Unresolved(source.to_string()),
+            Err(error) => return Err(error.into()),
         },
     };
     let lease = update.lease.map(|lease| match lease {
         Lease::Absent => None,
         Lease::At(id) => Some(id),
     });
-    Ok(Change { name: update.destination.clone(), target, force: update.force, lease })
+    Ok(Change {
+        name: update.destination.clone(),
+        target,
+        force: update.force,
+        lease,
+    })
 }
 
 /// A decision in the words of the line protocol.
 pub fn verdict(decision: &Decision) -> Verdict {
     match decision {
-        Decision::Move { old, new, forced, .. } => Verdict::Changed { old: *old, new: *new, forced: *forced },
+        Decision::Move { old, new, forced, .. } => Verdict::Changed {
+            old: *old,
+            new: *new,
+            forced: *forced,
+        },
         Decision::UpToDate => Verdict::UpToDate,
         Decision::Rejected(rejection) => Verdict::Refused(rejection.as_git_status()),
     }

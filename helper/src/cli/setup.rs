@@ -21,7 +21,6 @@ use crate::config::{Folders, Remote, StorageUrl, safe_name, shell_word};
 use crate::protocol::{DeviceKey, key_file};
 use crate::remote;
 use crate::state::AdminPin;
-use crate::storage::Storage as _;
 
 /// The name of the remote that is added.
 const REMOTE: &str = "e2ee";
@@ -39,13 +38,20 @@ struct Setup {
 
 /// Sets everything up and pushes the current branch, or what `words` name.
 pub fn push(app: &App, args: &Push, words: &[OsString]) -> Result<Report, Failure> {
-    let mut repository = app.repository(args.place.repo.as_ref())?.ok_or_else(no_repository)?;
+    let mut repository = app
+        .repository(args.place.repo.as_ref())?
+        .ok_or_else(no_repository)?;
     if args.place.key.is_some() {
-        return Err(Failure::usage("--key needs to know the store").next("add --storage DIR, a URL or a remote"));
+        return Err(
+            Failure::usage("--key needs to know the store").next("add --storage DIR, a URL or a remote")
+        );
     }
     something_to_push(&repository, args, words)?;
     if args.dry_run {
-        return Err(Failure::failed("there is no store yet, so there is nothing to compare with").next("leave out --dry-run"));
+        return Err(
+            Failure::failed("there is no store yet, so there is nothing to compare with")
+                .next("leave out --dry-run"),
+        );
     }
     free_remote_name(&repository)?;
 
@@ -63,7 +69,13 @@ pub fn push(app: &App, args: &Push, words: &[OsString]) -> Result<Report, Failur
         key: setup.key.clone(),
         base,
     };
-    let pushed = Pushing { app, args, found: &found, words }.all()?;
+    let pushed = Pushing {
+        app,
+        args,
+        found: &found,
+        words,
+    }
+    .all()?;
     report(app, &setup, &url, &found, pushed)
 }
 
@@ -74,10 +86,15 @@ fn something_to_push(repository: &Repository, args: &Push, words: &[OsString]) -
         return Ok(());
     }
     let Some(branch) = local_refs::current_branch(repository) else {
-        return Err(Failure::failed("HEAD is detached, so there is no current branch to push")
-            .next("switch to a branch, or name one: git-e2ee push --ref refs/heads/main"));
+        return Err(
+            Failure::failed("HEAD is detached, so there is no current branch to push")
+                .next("switch to a branch, or name one: git-e2ee push --ref refs/heads/main"),
+        );
     };
-    if local_refs::LocalRefs(repository).resolve(branch.as_bstr()).is_none() {
+    if local_refs::LocalRefs(repository)
+        .resolve(branch.as_bstr())
+        .is_none()
+    {
         let message = format!("there is nothing to push: {} has no commit yet", branch.as_bstr());
         return Err(Failure::failed(message).next("commit something first"));
     }
@@ -97,11 +114,16 @@ fn free_remote_name(repository: &Repository) -> Result<(), Failure> {
 /// that key to which nothing was pushed. Whatever else has the name already belongs to another repository.
 fn prepare(app: &App, repository: &Repository) -> Result<Setup, Failure> {
     let folders = Folders::of_user().ok_or_else(|| {
-        Failure::failed("no home folder is known for keys and stores").next("set HOME, or name a store and a key")
+        Failure::failed("no home folder is known for keys and stores")
+            .next("set HOME, or name a store and a key")
     })?;
     let wanted = safe_name(&repository_name(repository));
     for number in 1..=TRIES {
-        let name = if number == 1 { wanted.clone() } else { format!("{wanted}-{number}") };
+        let name = if number == 1 {
+            wanted.clone()
+        } else {
+            format!("{wanted}-{number}")
+        };
         let (key, store) = (folders.key(&name), folders.store(&name));
         let made_key = !key.exists();
         let taken = match (made_key, is_vacant(&store)?) {
@@ -118,19 +140,37 @@ fn prepare(app: &App, repository: &Repository) -> Result<Setup, Failure> {
         }
         let made_store = is_vacant(&store)?;
         if made_store {
-            let place = Place::open(StorageUrl::Directory(store.clone()), key.clone(), None, None, &store)?;
+            let place = Place::open(
+                StorageUrl::Directory(store.clone()),
+                key.clone(),
+                None,
+                None,
+                &store,
+            )?;
             let patience = place::patience(&app.display);
             remote::init(place.storage(), place.key(), &key, place.fs(), patience)?;
         }
-        return Ok(Setup { name, key, store, made_key, made_store });
+        return Ok(Setup {
+            name,
+            key,
+            store,
+            made_key,
+            made_store,
+        });
     }
-    Err(Failure::failed(format!("no free name was found for a store of {wanted}")).next("name a store and a key"))
+    Err(
+        Failure::failed(format!("no free name was found for a store of {wanted}"))
+            .next("name a store and a key"),
+    )
 }
 
 /// The name of a repository: that of the folder with its work tree, or its own without `.git`.
 fn repository_name(repository: &Repository) -> String {
     let folder = repository.work_dir().unwrap_or_else(|| repository.common_dir());
-    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = folder
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
     name.strip_suffix(".git").map(str::to_owned).unwrap_or(name)
 }
 
@@ -138,7 +178,10 @@ fn is_vacant(store: &Path) -> Result<bool, Failure> {
     match std::fs::read_dir(store) {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(Failure::failed(format!("cannot look into {}: {error}", store.display()))),
+        Err(error) => Err(Failure::failed(format!(
+            "cannot look into {}: {error}",
+            store.display()
+        ))),
     }
 }
 
@@ -209,5 +252,10 @@ fn report(
         "stored_bytes": size,
         "clone": clone,
     });
-    Ok(Report { text, json, code: pushed.code, essential: pushed.code != Code::Done })
+    Ok(Report {
+        text,
+        json,
+        code: pushed.code,
+        essential: pushed.code != Code::Done,
+    })
 }

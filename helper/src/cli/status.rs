@@ -22,7 +22,9 @@ pub fn run(app: &App, args: &Status) -> Result<Report, Failure> {
     let place = found.only()?;
     let local = found.repository.as_ref().map(Local::open).transpose()?;
     let here = found.repository.as_ref().map(here).unwrap_or_default();
-    let status = place.remote(&app.display).status(local.as_ref().map(|local| (local, here.as_slice())))?;
+    let status = place
+        .remote(&app.display)
+        .status(local.as_ref().map(|local| (local, here.as_slice())))?;
     let view = &status.view;
 
     let mut text = format!(
@@ -41,7 +43,11 @@ pub fn run(app: &App, args: &Status) -> Result<Report, Failure> {
             // Tags rarely differ, and are many; what is the same is told with -v.
             let told = app.global.verbose > 0 || is_branch(&entry.name) || entry.relation != Relation::Same;
             if told {
-                text += &format!("  {:<30} {}\n", one_line(short_name(&entry.name)), relation(entry));
+                text += &format!(
+                    "  {:<30} {}\n",
+                    one_line(short_name(&entry.name)),
+                    relation(entry)
+                );
             }
         }
     }
@@ -65,9 +71,12 @@ pub fn run(app: &App, args: &Status) -> Result<Report, Failure> {
 
 fn here(repository: &ingot_engine::repository::Repository) -> Vec<(String, ObjectId)> {
     let refs = LocalRefs(repository);
-    let all = ["refs/heads/", "refs/tags/"].into_iter().flat_map(|prefix| refs.list(prefix));
+    let all = ["refs/heads/", "refs/tags/"]
+        .into_iter()
+        .flat_map(|prefix| refs.list(prefix));
     // A name that is not text can be in no store.
-    all.filter_map(|(name, id)| Some((name.to_str().ok()?.to_owned(), id))).collect()
+    all.filter_map(|(name, id)| Some((name.to_str().ok()?.to_owned(), id)))
+        .collect()
 }
 
 fn relation(entry: &RefStatus) -> String {

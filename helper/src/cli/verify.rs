@@ -15,9 +15,15 @@ pub fn run(app: &App, args: &Verify) -> Result<Report, Failure> {
     let place = found.only()?;
     let verified = place.remote(&app.display).verify(args.full)?;
     let (generation, refs) = (verified.view.generation(), verified.view.refs().len());
-    let mut text = format!("verified generation {generation} ({refs} refs, {} packs)\n", verified.packs);
+    let mut text = format!(
+        "verified generation {generation} ({refs} refs, {} packs)\n",
+        verified.packs
+    );
     if let Some(objects) = verified.objects {
-        text += &format!("every reference is complete: {}\n", amount(objects, Unit::Objects));
+        text += &format!(
+            "every reference is complete: {}\n",
+            amount(objects, Unit::Objects)
+        );
     }
     let json = json!({
         "command": "verify",

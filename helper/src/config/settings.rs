@@ -13,7 +13,9 @@ pub struct Settings {
 impl Settings {
     /// What the engine has read: system, user, repository, environment and command line.
     pub fn of(config: &Config<'_>) -> Settings {
-        Settings { file: config.file().clone() }
+        Settings {
+            file: config.file().clone(),
+        }
     }
 
     /// The text of a configuration file, for tests.
@@ -63,9 +65,14 @@ mod tests {
 
     #[test]
     fn later_values_win_and_names_are_exact() {
-        let settings = Settings::from_text("[e2ee]\n\tkey = /a\n\tKEY = /b\n[remote \"a.B/c\"]\n\turl = /x\n\turl = /y\n");
+        let settings = Settings::from_text(
+            "[e2ee]\n\tkey = /a\n\tKEY = /b\n[remote \"a.B/c\"]\n\turl = /x\n\turl = /y\n",
+        );
         assert_eq!(settings.string("e2ee", None, "key").unwrap(), "/b");
-        assert_eq!(settings.strings("remote", Some("a.B/c".into()), "url"), ["/x", "/y"]);
+        assert_eq!(
+            settings.strings("remote", Some("a.B/c".into()), "url"),
+            ["/x", "/y"]
+        );
         assert_eq!(settings.string("remote", Some("a.b/c".into()), "url"), None);
         assert_eq!(settings.subsections("remote"), ["a.B/c"]);
     }
