@@ -6,6 +6,11 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::process::ExitCode;
 
+use ingot_engine::{refs, repository};
+
+use crate::protocol::key_file;
+use crate::{config, remote};
+
 /// How a program of this project ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -94,6 +99,18 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Prints the failure's line in the name of a program and returns its code.
+    pub fn report(&self, program: &str) -> Code {
+        use std::io::Write as _;
+        if !self.silent {
+            // When not even this can be told, the code is all that is left.
+            let _ = writeln!(std::io::stderr(), "{program}: {self}");
+        }
+        self.code
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&one_line(&self.message))?;
@@ -113,6 +130,81 @@ impl From<std::io::Error> for Failure {
         }
     }
 }
+
+impl From<remote::Error> for Failure {
+    fn from(error: remote::Error) -> Failure {
+        let code = match error.kind() {
+            remote::Kind::Failed => Code::Failed,
+            remote::Kind::NoStore => Code::NoStore,
+            remote::Kind::Locked => Code::Locked,
+            remote::Kind::Key => Code::CannotOpen,
+            remote::Kind::Alarm => Code::Integrity,
+            remote::Kind::Interrupted => Code::Interrupted,
+        };
+        let next = match code {
+            Code::NoStore => {
+                Some("check the path, or make a store with: git-e2ee init --storage DIR --key FILE")
+            }
+            Code::Locked => Some("try again when the other process has ended"),
+            Code::CannotOpen => {
+                Some("use the right key, or ask an administrator of the store to add this device")
+            }
+            Code::Integrity => Some("nothing of it was used; compare with: git-e2ee verify"),
+            Code::Interrupted => Some("the same command again finishes the job"),
+            Code::Done | Code::Failed | Code::Usage => None,
+        };
+        Failure {
+            code,
+            next: next.map(str::to_owned),
+            ..Failure::of(&error)
+        }
+    }
+}
+
+impl From<repository::Error> for Failure {
+    fn from(error: repository::Error) -> Failure {
+        let locked = matches!(error, repository::Error::Locked { .. });
+        Failure {
+            code: if locked { Code::Locked } else { Code::Failed },
+            ..Failure::of(&error)
+        }
+    }
+}
+
+impl From<refs::Error> for Failure {
+    fn from(error: refs::Error) -> Failure {
+        let locked = matches!(error, refs::Error::Locked { .. });
+        Failure {
+            code: if locked { Code::Locked } else { Code::Failed },
+            ..Failure::of(&error)
+        }
+    }
+}
+
+/// Says something that is no reason to fail.
+pub fn warn(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "warning: {}", one_line(text));
+}
+
+/// Errors without a code of their own.
+macro_rules! plain_failures {
+    ($($error:ty),+ $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                Failure::of(&error)
+            }
+        })+
+    };
+}
+
+plain_failures!(
+    key_file::Error,
+    config::KeyError,
+    config::UrlError,
+    super::refspec::Error,
+    ingot_engine::checkout::Error,
+);
 
 /// An error with its causes, each of which adds something, separated by colons.
 pub fn chain(error: &(dyn StdError + 'static)) -> String {

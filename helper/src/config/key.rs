@@ -61,7 +61,7 @@ pub fn find_key(settings: &Settings, remote: Option<&BStr>, base: &Path) -> Resu
 }
 
 /// A word as a POSIX shell takes it whole.
-fn shell_word(text: &str) -> String {
+pub fn shell_word(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(&byte);
     if !text.is_empty() && text.bytes().all(plain) {
         text.to_owned()

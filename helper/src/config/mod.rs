@@ -2,14 +2,12 @@
 
 mod folders;
 mod key;
-mod parameters;
 mod remote;
 mod settings;
 mod url;
 
 pub use folders::{Folders, safe_name};
-pub use key::{Key, KeyError, find_key};
-pub use parameters::{ParametersError, parse as parse_parameters};
+pub use key::{Key, KeyError, find_key, shell_word};
 pub use remote::{Remote, Target};
-pub use settings::{Settings, SettingsError};
+pub use settings::Settings;
 pub use url::{PathError, StorageUrl, UrlError, expand};
