@@ -160,11 +160,10 @@ mod tests {
         ObjectId::try_from(vec![digit; format.len_in_bytes()].as_slice()).unwrap()
     }
 
-    fn read(
-        kind: Kind,
-        bytes: &[u8],
-        format: gix_hash::Kind,
-    ) -> Result<Vec<(ObjectId, Option<Kind>, u32, String)>, Error> {
+    /// A link that owns what it holds.
+    type Found = (ObjectId, Option<Kind>, u32, String);
+
+    fn read(kind: Kind, bytes: &[u8], format: gix_hash::Kind) -> Result<Vec<Found>, Error> {
         let mut found = Vec::new();
         links(kind, bytes, format, |link| {
             found.push((link.id.to_owned(), link.kind, link.mode, link.name.to_string()));
