@@ -465,3 +465,57 @@ fn an_absent_folder_is_an_error() {
     let error = Store::open(&folder.path().join("objects"), gix_hash::Kind::Sha1).unwrap_err();
     assert!(matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound));
 }
+
+#[test]
+fn ids_made_to_collide_are_still_found() {
+    for format in FORMATS {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ids = Vec::new();
+        for name in ["a", "b", "c", "d", "e", "f"] {
+            let mut pack = Pack::new(format);
+            for number in 0..100u8 {
+                // Equal but for the last bytes. The last pack repeats what the others have.
+                let mut bytes = vec![0x5a; format.len_in_bytes()];
+                let length = bytes.len();
+                bytes[length - 2] = if name == "f" {
+                    b'a' + number % 5
+                } else {
+                    name.as_bytes()[0]
+                };
+                bytes[length - 1] = number;
+                let id = ObjectId::try_from(bytes.as_slice()).unwrap();
+                pack.add(id, Header::Blob, 3, &[b'x', name.as_bytes()[0], number]);
+                ids.push((id, name.as_bytes()[0], number));
+            }
+            pack.write(folder.path(), name, false);
+        }
+        let store = Store::open(folder.path(), format).unwrap();
+        // More often than it takes to make the table that many packs are searched with.
+        for _ in 0..3 {
+            for &(id, name, number) in &ids {
+                let at = store.find(&id).unwrap();
+                assert_eq!(store.id(at), id);
+                if name != b'f' {
+                    assert_eq!(
+                        read(&store, &id).unwrap(),
+                        Some((Kind::Blob, vec![b'x', name, number]))
+                    );
+                } else {
+                    assert!(store.pack_number(at) < 5);
+                }
+            }
+            assert_eq!(store.find(&ObjectId::null(format)), None);
+        }
+    }
+}
+
+#[test]
+fn stores_are_shared_and_caches_are_handed_on() {
+    fn shared<T: Send + Sync>() {}
+    fn sent<T: Send>() {}
+    shared::<Store>();
+    shared::<ingot_engine::store::Bitmap>();
+    shared::<ingot_engine::store::CommitGraph>();
+    sent::<Cache>();
+    sent::<ingot_engine::store::Reader>();
+}

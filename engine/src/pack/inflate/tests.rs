@@ -130,7 +130,7 @@ fn a_wrong_checksum_is_damage() {
 
 #[test]
 fn every_level_and_the_streaming_encoder() {
-    let bytes: Vec<u8> = (0u32..200_000).map(|n| (n / 7 ^ n % 11) as u8).collect();
+    let bytes: Vec<u8> = (0u32..200_000).map(|n| ((n / 7) ^ (n % 11)) as u8).collect();
     for level in 0..=9 {
         let mut deflater = Deflater::new(Level::new(level).unwrap());
         let mut out = Vec::new();
