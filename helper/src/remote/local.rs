@@ -8,7 +8,8 @@ use ingot_engine::import::{self, Import};
 use ingot_engine::progress::Progress;
 use ingot_engine::repository::Repository;
 use ingot_engine::store::{Cache, Store};
-use ingot_engine::{connectivity, walk};
+use ingot_engine::connectivity::{self, Connectivity};
+use ingot_engine::walk;
 
 use super::Error;
 use super::decide::History;
@@ -46,8 +47,8 @@ impl<'a> Local<'a> {
     }
 
     /// Whether history ends where it really ends: neither shallow nor partial.
-    pub fn is_complete(&self) -> bool {
-        !self.repository.is_shallow() && !self.repository.is_partial()
+    pub fn is_complete(&self) -> Result<bool, Error> {
+        Ok(!self.repository.is_shallow()? && !self.repository.is_partial()?)
     }
 
     /// The objects that `wants` need and a receiver of `haves` lacks.
@@ -60,20 +61,20 @@ impl<'a> Local<'a> {
     ) -> Result<walk::Objects, Error> {
         let request = walk::Request { wants, haves, threads, shallow: &[] };
         walk::enumerate(&self.store, &request, progress).map_err(|error| match error {
-            walk::Error::Missing { id, referrer } => self.incomplete(id, referrer),
+            walk::Error::Missing { id, referrer } => self.incomplete(id, referrer).unwrap_or_else(|error| error),
             other => other.into(),
         })
     }
 
     /// Why an object that history needs is not here, and what to do about it.
-    fn incomplete(&self, id: ObjectId, referrer: Option<ObjectId>) -> Error {
-        if self.repository.is_shallow() {
+    fn incomplete(&self, id: ObjectId, referrer: Option<ObjectId>) -> Result<Error, Error> {
+        Ok(if self.repository.is_shallow()? {
             Error::Shallow { id }
-        } else if self.repository.is_partial() {
+        } else if self.repository.is_partial()? {
             Error::Partial { id }
         } else {
             Error::LocalMissing { id, referrer }
-        }
+        })
     }
 
     /// Whether everything reachable from `tips` is here, given that what `frontier` reaches is.
@@ -84,7 +85,8 @@ impl<'a> Local<'a> {
         threads: usize,
         progress: &dyn Progress,
     ) -> bool {
-        connectivity::check(&self.store, tips, frontier, threads, progress).is_ok()
+        let question = connectivity::Question { tips, frontier, threads, ..connectivity::Question::default() };
+        matches!(connectivity::check(&self.store, &question, progress), Ok(Connectivity::Connected { .. }))
     }
 
     /// Begins to take packs into the repository.
@@ -122,7 +124,7 @@ impl History for Local<'_> {
     fn is_ancestor(&self, ancestor: ObjectId, descendant: ObjectId) -> Result<bool, Error> {
         match walk::is_ancestor(&self.store, &ancestor, &descendant) {
             // In a shallow clone the question cannot be answered: the link may lie below the cut.
-            Err(walk::Error::Missing { .. }) if !self.is_complete() => Ok(false),
+            Err(walk::Error::Missing { .. }) if !self.is_complete()? => Ok(false),
             other => Ok(other?),
         }
     }

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use gix_hash::ObjectId;
-use ingot_engine::{pack::write, walk};
+use ingot_engine::pack::write;
 
 use super::decide::{self, Change, Decision, Refs};
 use super::{Error, Local, Remote, View};
@@ -93,10 +93,9 @@ impl Remote<'_> {
             .collect();
         let haves: Vec<ObjectId> = view.refs().values().copied().collect();
         let objects = local.enumerate(&wants, &haves, self.threads, self.progress)?;
-        if objects.len() > 0 {
+        if !objects.is_empty() {
             let options = write::Options { threads: self.threads, ..write::Options::default() };
             let plan = write::plan(local.store(), &objects, &options, self.progress)?;
-            drop(objects);
             sent.objects = u64::from(plan.objects());
             let staged = self.storage.stage_object()?;
             let mut sealer = Sealer::new(staged, &writer.pack_key(), self.threads).map_err(Error::Seal)?;
@@ -137,7 +136,7 @@ impl Remote<'_> {
             .packs()
             .next_back()
             .is_none_or(|newest| imported.is_some_and(|imported| imported >= newest.generation));
-        if verified == *before.refs() && local.is_complete() {
+        if verified == *before.refs() && local.is_complete()? {
             state.verified_refs = after.refs().clone();
             if packs_up_to_date {
                 state.imported_generation = Some(after.generation());
