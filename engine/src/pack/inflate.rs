@@ -10,6 +10,8 @@ use gix_zlib::{Decompress, FlushDecompress, Status};
 
 /// How hard [`Deflater`] works, 0 to 9.
 pub use gix_zlib::Compression as Level;
+/// Deflates what is written to it. `flush` ends the stream.
+pub use gix_zlib::stream::deflate::Write as DeflateWrite;
 
 /// No deflate stream yields more than this many bytes for one of its own (RFC 1951: 258 bytes for at least two bits).
 const LARGEST_RATIO: u64 = 1032;
