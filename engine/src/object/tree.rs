@@ -54,7 +54,10 @@ pub fn entry_at(tree: &[u8], at: usize, id_length: usize) -> Result<(Entry<'_>, 
         digits += 1;
     }
     let rest = &bytes[digits + 1..];
-    let length = rest.find_byte(0).filter(|&length| length > 0).ok_or(Error::TreeName)?;
+    let length = rest
+        .find_byte(0)
+        .filter(|&length| length > 0)
+        .ok_or(Error::TreeName)?;
     let id = rest[length + 1..].get(..id_length).ok_or(Error::TreeId)?;
     let entry = Entry {
         mode,

@@ -108,7 +108,13 @@ pub fn changed_entries_from<'a>(
         let end = written.saturating_add(length);
         while at < end.min(result.len()) {
             if let Some(source) = source {
-                at = skip_whole(base, source + (at - written), source.saturating_add(length), at, starts);
+                at = skip_whole(
+                    base,
+                    source + (at - written),
+                    source.saturating_add(length),
+                    at,
+                    starts,
+                );
                 if at >= end {
                     break;
                 }
@@ -142,7 +148,9 @@ fn skip_whole(base: &[u32], from: usize, to: usize, at: usize, starts: &mut Star
     let whole = copied.partition_point(|&start| start as usize <= to) - 1;
     // Both places fit 32 bits, and so does their distance in wrapping arithmetic.
     let shift = (at as u32).wrapping_sub(from as u32);
-    starts.0.extend(copied[..whole].iter().map(|start| start.wrapping_add(shift)));
+    starts
+        .0
+        .extend(copied[..whole].iter().map(|start| start.wrapping_add(shift)));
     at + (copied[whole] as usize - from)
 }
 
@@ -192,7 +200,11 @@ mod tests {
                 .max()
                 .unwrap_or((0, 0));
             if longest.0 > 3 && choice % 8 != 0 {
-                let length = if choice % 3 == 0 { longest.0 - choice % 3 } else { longest.0 };
+                let length = if choice % 3 == 0 {
+                    longest.0 - choice % 3
+                } else {
+                    longest.0
+                };
                 steps.push(Step::Copy(longest.1, length.max(1)));
                 at += length.max(1);
             } else {

@@ -20,7 +20,11 @@ use crate::store::{Position, Store};
 const TICK: u64 = 1024;
 
 /// Finds everything that `request.wants` reach.
-pub(super) fn enumerate(store: &Store, request: &Request<'_>, progress: &dyn Progress) -> Result<Objects, Error> {
+pub(super) fn enumerate(
+    store: &Store,
+    request: &Request<'_>,
+    progress: &dyn Progress,
+) -> Result<Objects, Error> {
     progress.begin("Finding objects", None, Unit::Objects);
     let known = Tips::of(store, request.haves, &Tips::default(), true)?;
     let tips = Tips::of(store, request.wants, &known, false)?;
@@ -42,7 +46,12 @@ pub(super) fn enumerate(store: &Store, request: &Request<'_>, progress: &dyn Pro
 }
 
 /// Marks everything that the receiver's tips reach.
-fn mark_known(marks: &Marks<'_>, tips: &Tips, request: &Request<'_>, progress: &dyn Progress) -> Result<(), Error> {
+fn mark_known(
+    marks: &Marks<'_>,
+    tips: &Tips,
+    request: &Request<'_>,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
     for id in &tips.tags {
         marks.mark(id, TAG | KNOWN, ROOT);
     }
@@ -72,7 +81,9 @@ fn commits(
     }
     let mut done = 0;
     while let Some(id) = queue.next(marks.store()) {
-        let commit = history.commit(&id, None)?.ok_or(Error::Missing { id, referrer: None })?;
+        let commit = history
+            .commit(&id, None)?
+            .ok_or(Error::Missing { id, referrer: None })?;
         let tree = roots.add(marks, &commit.tree, TREE | side.bits());
         if tree == Marked::Missing && side == Side::New {
             return Err(Error::Missing {

@@ -38,7 +38,11 @@ impl<'s> History<'s> {
         History {
             store,
             // For a shallow repository it would know parents that do not exist.
-            graph: if shallow.is_empty() { store.commit_graph() } else { None },
+            graph: if shallow.is_empty() {
+                store.commit_graph()
+            } else {
+                None
+            },
             shallow: shallow.iter().copied().collect(),
             cache: Cache::new(CACHE),
             buffer: Vec::new(),

@@ -177,15 +177,15 @@ impl<'s> Marks<'s> {
 
     /// Everything marked that the receiver does not have.
     pub(super) fn into_objects(self) -> Objects {
-        let packed = self
-            .bits
-            .iter()
-            .zip(&self.name_hashes)
-            .enumerate()
-            .filter_map(|(at, (bits, name_hash))| {
-                let fact = fact(bits.load(Ordering::Relaxed), name_hash.load(Ordering::Relaxed))?;
-                Some((Position(at as u32), fact))
-            });
+        let packed =
+            self.bits
+                .iter()
+                .zip(&self.name_hashes)
+                .enumerate()
+                .filter_map(|(at, (bits, name_hash))| {
+                    let fact = fact(bits.load(Ordering::Relaxed), name_hash.load(Ordering::Relaxed))?;
+                    Some((Position(at as u32), fact))
+                });
         let mut loose: Vec<(ObjectId, Fact)> = Vec::new();
         for shard in &self.loose {
             let shard = match shard.lock() {

@@ -68,7 +68,12 @@ impl Tips {
                 break;
             }
         }
-        for list in [&mut tips.tags, &mut tips.commits, &mut tips.trees, &mut tips.blobs] {
+        for list in [
+            &mut tips.tags,
+            &mut tips.commits,
+            &mut tips.trees,
+            &mut tips.blobs,
+        ] {
             list.sort_unstable();
         }
         Ok(tips)

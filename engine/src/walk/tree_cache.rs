@@ -65,7 +65,9 @@ impl TreeCache {
             return;
         }
         while self.used > self.budget - cost {
-            let Some(oldest) = self.order.pop_front() else { break };
+            let Some(oldest) = self.order.pop_front() else {
+                break;
+            };
             if let Some(tree) = self.trees.remove(&oldest) {
                 self.used -= tree.cost();
                 self.give_back(tree);

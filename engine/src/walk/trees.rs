@@ -127,7 +127,9 @@ fn step(marks: &Marks<'_>, level: Level, workers: &mut [Worker<'_, '_>]) -> Resu
         .map(|id| (id, marks.name_hash_of_loose(&id)))
         .collect();
 
-    let needed = (items.len() + loose.len()).div_ceil(BATCH).clamp(1, workers.len());
+    let needed = (items.len() + loose.len())
+        .div_ceil(BATCH)
+        .clamp(1, workers.len());
     let workers = &mut workers[..needed];
     let shares = Shares::new(items.len(), needed);
     let loose_next = AtomicUsize::new(0);
@@ -142,7 +144,9 @@ fn step(marks: &Marks<'_>, level: Level, workers: &mut [Worker<'_, '_>]) -> Resu
         }
         loop {
             let place = loose_next.fetch_add(1, Ordering::Relaxed);
-            let Some((id, name_hash)) = loose.get(place) else { break };
+            let Some((id, name_hash)) = loose.get(place) else {
+                break;
+            };
             worker.run(items.len() + place, |worker| worker.loose(id, *name_hash));
             if worker.stopped {
                 return;
@@ -355,7 +359,8 @@ impl<'m, 's> Worker<'m, 's> {
         while let Some(entry) = chain.pop() {
             let at = entry.pack_offset();
             Self::inflate(&mut self.reader, store, pack, &entry, &mut self.delta)?;
-            let (_, size, _) = delta::header(&self.delta).map_err(|fault| malformed(pack, at, store, Delta(fault)))?;
+            let (_, size, _) =
+                delta::header(&self.delta).map_err(|fault| malformed(pack, at, store, Delta(fault)))?;
             within_limit(store, pack, at, size)?;
             let mut tree = self.trees.fresh();
             let below = match &held {
@@ -414,7 +419,13 @@ impl<'m, 's> Worker<'m, 's> {
     }
 
     /// Inflates what an entry holds, within the store's limit for one object.
-    fn inflate(reader: &mut Reader, store: &Store, pack: &Pack, entry: &Entry, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn inflate(
+        reader: &mut Reader,
+        store: &Store,
+        pack: &Pack,
+        entry: &Entry,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         let at = entry.pack_offset();
         within_limit(store, pack, at, entry.decompressed_size)?;
         reader.inflate(pack, entry, out)?;

@@ -8,19 +8,18 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use gix_hash::ObjectId;
 use gix_object::Kind;
 
 use super::bases::Base;
+use super::batch::Worker;
 use super::error::Error;
-use super::examine::{Examined, Examiner, Origin};
-use super::pack_file::{PackFile, Reader};
-use super::table::{BY_ID, Entries, Object, WHOLE, Waiting};
+use super::examine::{Examined, Origin};
+use super::table::{Entries, Object, Waiting};
 use super::work::Work;
-use crate::pack::delta;
 
 /// How many missing bases an error names.
 const NAMED: usize = 8;
@@ -31,10 +30,7 @@ const GROUP: usize = 256;
 /// The deltas of one pack.
 struct Forest<'w, 'a> {
     work: &'w Work<'a>,
-    file: &'w PackFile,
     entries: &'w Entries,
-    /// Bases by entry; what [`BY_ID`] stands for is filled in as it becomes known.
-    bases: &'w [AtomicU32],
     /// Unresolved offset deltas, sorted by base.
     children: Vec<Child>,
     /// Unresolved reference deltas, sorted by the id of the base.
@@ -84,18 +80,10 @@ impl Branch {
     }
 }
 
-/// Resolves what `work` has noted as pending.
-pub(super) fn resolve(
-    work: &Work<'_>,
-    entries: &mut Entries,
-    file: &PackFile,
-    threads: usize,
-) -> Result<(), Error> {
+/// Resolves what `work` has noted as postponed.
+pub(super) fn resolve(work: &Work<'_>, threads: usize) -> Result<(), Error> {
     let (mut children, mut waiting) = {
         let mut resolved = work.resolved();
-        for (entry, base) in std::mem::take(&mut resolved.found) {
-            entries.bases[entry as usize] = base;
-        }
         let pending = std::mem::take(&mut resolved.pending);
         let children: Vec<Child> = pending
             .into_iter()
@@ -118,17 +106,12 @@ pub(super) fn resolve(
     );
     weigh(&mut children);
     waiting.sort_unstable();
-    let bases: Vec<AtomicU32> = std::mem::take(&mut entries.bases)
-        .into_iter()
-        .map(AtomicU32::new)
-        .collect();
     let claimed = waiting.iter().map(|_| AtomicBool::new(false)).collect();
     let threads = threads.clamp(1, count);
+    let entries = work.entries();
     let mut forest = Forest {
         work,
-        file,
-        entries,
-        bases: &bases,
+        entries: &entries,
         children,
         waiting,
         claimed,
@@ -237,7 +220,7 @@ impl Forest<'_, '_> {
         for at in branch.waiting.by_ref() {
             if !self.claimed[at].swap(true, Ordering::Relaxed) {
                 let entry = self.waiting[at].entry;
-                self.bases[entry as usize].store(branch.entry, Ordering::Relaxed);
+                self.entries.bases[entry as usize].store(branch.entry, Ordering::Release);
                 return Some(entry);
             }
         }
@@ -299,9 +282,7 @@ impl Forest<'_, '_> {
 /// One thread's walk.
 struct Walker<'f, 'w, 'a> {
     forest: &'f Forest<'w, 'a>,
-    examiner: Examiner<'w>,
-    reader: Reader,
-    delta: Vec<u8>,
+    worker: Worker<'w>,
     stack: Vec<Branch>,
     objects: Vec<Object>,
 }
@@ -310,9 +291,7 @@ impl<'f, 'w, 'a> Walker<'f, 'w, 'a> {
     fn new(forest: &'f Forest<'w, 'a>) -> Walker<'f, 'w, 'a> {
         Walker {
             forest,
-            examiner: forest.work.examiner(),
-            reader: Reader::new(),
-            delta: Vec::new(),
+            worker: Worker::new(forest.work),
             stack: Vec::new(),
             objects: Vec::with_capacity(GROUP),
         }
@@ -352,21 +331,28 @@ impl<'f, 'w, 'a> Walker<'f, 'w, 'a> {
             }
             return Ok(());
         };
+        let Worker { examiner, maker } = &mut self.worker;
+        let work = forest.work;
         let base = match branch.base.take() {
             Some(base) => base,
-            None => self.make(branch.entry, branch.kind)?,
+            None => maker
+                .base(work, branch.entry, u64::MAX)?
+                .expect("everything is in the file, and the bases of what is resolved are known"),
         };
         if branch.left() == 0 && !branch.divided {
-            forest.work.bases.remove(branch.entry);
+            work.bases.remove(branch.entry);
         }
-        let offset = forest.entries.range(child).start;
-        let bytes = self.apply(&base.bytes, child)?;
+        let range = forest.entries.range(child);
+        let offset = range.start;
+        let bytes = maker
+            .apply(work, &base.bytes, range, u64::MAX)?
+            .expect("no size exceeds the largest");
         let origin = Origin::Delta {
             base: &base,
-            delta: &self.delta,
+            delta: maker.last_delta(),
         };
         let kind = branch.kind;
-        let Examined { id, starts } = self.examiner.object(kind, &bytes, origin, offset)?;
+        let Examined { id, starts } = examiner.object(kind, &bytes, origin, offset)?;
         self.objects.push(Object {
             entry: child,
             kind,
@@ -388,63 +374,6 @@ impl<'f, 'w, 'a> Walker<'f, 'w, 'a> {
         }
         self.stack.extend(below);
         Ok(())
-    }
-
-    /// Inflates the delta of `entry` into `self.delta` and applies it.
-    fn apply(&mut self, base: &[u8], entry: u32) -> Result<Vec<u8>, Error> {
-        let forest = self.forest;
-        let (entries, work) = (forest.entries, forest.work);
-        let offset = entries.range(entry).start;
-        forest
-            .file
-            .inflate(entries, entry, work.format, &mut self.reader, &mut self.delta)?;
-        let malformed = |source| Error::Delta { offset, source };
-        let (_, size, _) = delta::header(&self.delta).map_err(malformed)?;
-        work.check_held("the result of the delta", size, offset)?;
-        let mut bytes = Vec::new();
-        delta::apply(base, &self.delta, &mut bytes).map_err(malformed)?;
-        Ok(bytes)
-    }
-
-    /// Makes a resolved object once more, from the nearest base that is kept or whole.
-    fn make(&mut self, entry: u32, kind: Kind) -> Result<Base, Error> {
-        let forest = self.forest;
-        let base = |bytes| Base {
-            kind,
-            bytes: Arc::new(bytes),
-            starts: None,
-        };
-        let mut chain = Vec::new();
-        let mut at = entry;
-        let mut made = loop {
-            if let Some(kept) = forest.work.bases.get(at) {
-                break kept;
-            }
-            match forest.bases[at as usize].load(Ordering::Relaxed) {
-                WHOLE => break base(self.whole(at)?),
-                BY_ID => unreachable!("only resolved entries are made again, and those have known bases"),
-                parent => {
-                    chain.push(at);
-                    at = parent;
-                }
-            }
-        };
-        for entry in chain.into_iter().rev() {
-            made = base(self.apply(&made.bytes, entry)?);
-            forest.work.bases.insert(entry, None, made.clone());
-        }
-        Ok(made)
-    }
-
-    fn whole(&mut self, entry: u32) -> Result<Vec<u8>, Error> {
-        let forest = self.forest;
-        let (entries, format) = (forest.entries, forest.work.format);
-        let size = forest.file.size(entries, entry, format, &mut self.reader)?;
-        let offset = entries.range(entry).start;
-        forest.work.check_held("the delta base", size, offset)?;
-        let mut bytes = Vec::new();
-        forest.file.inflate(entries, entry, format, &mut self.reader, &mut bytes)?;
-        Ok(bytes)
     }
 
     /// Gives children of the lowest open branch away when another thread has nothing to do.

@@ -126,8 +126,8 @@ impl<'a> Input<'a> {
         Ok((actual, offset))
     }
 
-    /// Hashes and writes what was consumed.
-    fn settle(&mut self) -> Result<(), Error> {
+    /// Hashes what was consumed and writes it to the file.
+    pub(super) fn settle(&mut self) -> Result<(), Error> {
         self.crc.update(&self.buffer[self.summed..self.start]);
         self.summed = self.start;
         let bytes = &self.buffer[self.settled..self.start];

@@ -21,6 +21,7 @@ mod deltas;
 mod error;
 mod examine;
 mod input;
+mod make;
 mod pack_file;
 mod receive;
 mod references;
@@ -105,12 +106,12 @@ impl std::fmt::Debug for Options<'_> {
 }
 
 impl Options<'_> {
-    /// All processors, 24 MiB of bases, default limits, nothing to compare with.
+    /// All processors, 16 MiB of bases, default limits, nothing to compare with.
     pub fn new(format: gix_hash::Kind) -> Options<'static> {
         Options {
             format,
             threads: 0,
-            memory: 24 << 20,
+            memory: 16 << 20,
             limits: Limits::default(),
             existing: None,
             fs: crate::durable::real(),
@@ -145,7 +146,6 @@ pub fn index(
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    let work = Work::new(options, progress);
     let temporary = folder.join("tmp_pack_incoming");
     let file = options
         .fs
@@ -158,17 +158,14 @@ pub fn index(
         options.format,
         options.limits.pack_bytes,
     );
+    let work = Work::new(options, PackFile::open(temporary.clone())?, progress);
     let received = threads::run(&work, threads, input)?;
+    deltas::resolve(&work, threads)?;
+    compare_streamed(&work)?;
     progress.end();
-    let mut entries = received.entries;
-    let pack_file = PackFile::open(temporary.clone())?;
-    deltas::resolve(&work, &mut entries, &pack_file, threads)?;
-    compare_streamed(&work, &entries, &pack_file)?;
-    progress.end();
-    let (resolved, references) = work.finish();
+    let (entries, resolved, references) = work.finish();
     let order = order(&resolved);
     let external = external(&resolved, &order, references)?;
-    drop(pack_file);
 
     let pack = folder.join(format!("pack-{}.pack", received.checksum));
     write_index(options, &pack, &resolved, &order, &entries, received.checksum)?;
@@ -186,7 +183,7 @@ pub fn index(
 }
 
 /// Blobs that were never held are compared with their doubles by a second, unbroken hash of both.
-fn compare_streamed(work: &Work<'_>, entries: &Entries, file: &PackFile) -> Result<(), Error> {
+fn compare_streamed(work: &Work<'_>) -> Result<(), Error> {
     use sha2::Digest as _;
     let Some(store) = work.existing else { return Ok(()) };
     let streamed = std::mem::take(&mut work.resolved().streamed);
@@ -203,7 +200,8 @@ fn compare_streamed(work: &Work<'_>, entries: &Entries, file: &PackFile) -> Resu
                 source: Box::new(source),
             })?;
         let mut ours = sha2::Sha256::new();
-        file.stream(entries, entry, work.format, &mut Reader::new(), &mut |piece| {
+        let range = work.entries().range(entry);
+        work.file.stream(range, work.format, &mut Reader::new(), &mut |piece| {
             ours.update(piece);
         })?;
         let same = match found {

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use gix_pack::data::Entry;
 
 use super::error::{self, Error};
-use super::table::Entries;
 use crate::pack::inflate::{self, Inflater};
 
 /// Most entries fit.
@@ -27,61 +26,56 @@ impl PackFile {
         Ok(PackFile { file, path })
     }
 
-    /// The size of what an entry holds once inflated.
-    pub(super) fn size(
+    /// The header of the entry that lies at `range`.
+    pub(super) fn header(
         &self,
-        entries: &Entries,
-        entry: u32,
+        range: Range<u64>,
         format: gix_hash::Kind,
         reader: &mut Reader,
-    ) -> Result<u64, Error> {
-        let (_, header) = self.start(entries, entry, format, &mut reader.buffer)?;
-        Ok(header.decompressed_size)
+    ) -> Result<Entry, Error> {
+        let (_, header) = self.start(range, format, &mut reader.buffer)?;
+        Ok(header)
     }
 
-    /// Inflates what an entry holds, an object or a delta, into `out`.
+    /// Inflates what the entry at `range` holds, an object or a delta, into `out`.
     pub(super) fn inflate(
         &self,
-        entries: &Entries,
-        entry: u32,
+        range: Range<u64>,
         format: gix_hash::Kind,
         reader: &mut Reader,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let (mut piece, header) = self.start(entries, entry, format, &mut reader.buffer)?;
-        let result = reader
-            .inflater
-            .exact_from(&mut piece, header.decompressed_size, out);
-        self.check(result, entries, entry, &header)
+        let offset = range.start;
+        let (mut piece, header) = self.start(range, format, &mut reader.buffer)?;
+        let size = header.decompressed_size;
+        let result = reader.inflater.exact_from(&mut piece, size, out);
+        self.check(result, offset, size)
     }
 
-    /// Inflates what an entry holds and hands it to `sink` in pieces.
+    /// Inflates what the entry at `range` holds and hands it to `sink` in pieces.
     pub(super) fn stream(
         &self,
-        entries: &Entries,
-        entry: u32,
+        range: Range<u64>,
         format: gix_hash::Kind,
         reader: &mut Reader,
         sink: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Error> {
-        let (mut piece, header) = self.start(entries, entry, format, &mut reader.buffer)?;
-        let result = reader
-            .inflater
-            .stream(&mut piece, header.decompressed_size, &mut |bytes| {
-                sink(bytes);
-                Ok(())
-            });
-        self.check(result, entries, entry, &header)
+        let offset = range.start;
+        let (mut piece, header) = self.start(range, format, &mut reader.buffer)?;
+        let size = header.decompressed_size;
+        let result = reader.inflater.stream(&mut piece, size, &mut |bytes| {
+            sink(bytes);
+            Ok(())
+        });
+        self.check(result, offset, size)
     }
 
     fn start<'a>(
         &'a self,
-        entries: &Entries,
-        entry: u32,
+        range: Range<u64>,
         format: gix_hash::Kind,
         buffer: &'a mut [u8],
     ) -> Result<(Piece<'a>, Entry), Error> {
-        let range = entries.range(entry);
         let offset = range.start;
         let mut piece = Piece {
             file: &self.file,
@@ -96,20 +90,11 @@ impl PackFile {
         Ok((piece, header))
     }
 
-    fn check(
-        &self,
-        result: Result<u64, inflate::Error>,
-        entries: &Entries,
-        entry: u32,
-        header: &Entry,
-    ) -> Result<(), Error> {
+    fn check(&self, result: Result<u64, inflate::Error>, offset: u64, size: u64) -> Result<(), Error> {
         match result {
             Ok(_) => Ok(()),
             Err(inflate::Error::Io(source)) => Err(error::file("read", &self.path)(source)),
-            Err(other) => {
-                let offset = entries.range(entry).start;
-                Err(super::inflate_error(other, offset, header.decompressed_size))
-            }
+            Err(other) => Err(super::inflate_error(other, offset, size)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Reads the stream once: finds where entries end, and hands them on inflated.
 
 use std::io;
+use std::sync::atomic::Ordering;
 
 use gix_hash::ObjectId;
 use gix_object::Kind;
@@ -11,7 +12,7 @@ use super::batch::{Batch, Content, Item};
 use super::error::Error;
 use super::examine;
 use super::input::{Input, LONGEST_HEADER};
-use super::table::{BY_ID, Entries, MOST_ENTRIES, Object, WHOLE};
+use super::table::{BY_ID, MOST_ENTRIES, Object, WHOLE};
 use super::work::Work;
 use crate::pack::inflate::Inflater;
 use crate::progress::Unit;
@@ -31,7 +32,6 @@ const LARGEST_RESERVE: u32 = 64 * 1024;
 
 /// The whole stream.
 pub(super) struct Received {
-    pub(super) entries: Entries,
     pub(super) checksum: ObjectId,
     pub(super) bytes: u64,
 }
@@ -48,21 +48,17 @@ pub(super) fn receive(
     let mut receiver = Receiver {
         work,
         inflater: Inflater::new(),
-        entries: Entries::default(),
         batch: Batch::default(),
     };
-    receiver.entries.reserve(count.min(LARGEST_RESERVE) as usize);
+    work.entries_mut().reserve(count.min(LARGEST_RESERVE) as usize);
     for number in 0..count {
         receiver.entry(&mut input, number, &mut submit)?;
     }
-    receiver.entries.end = input.offset();
+    work.entries_mut().end = Some(input.offset());
     submit(std::mem::take(&mut receiver.batch), false)?;
     let (checksum, bytes) = input.finish(work.format)?;
-    Ok(Received {
-        entries: receiver.entries,
-        checksum,
-        bytes,
-    })
+    work.settled.store(bytes, Ordering::Release);
+    Ok(Received { checksum, bytes })
 }
 
 /// Reads the pack header and returns the object count.
@@ -98,7 +94,6 @@ fn header(input: &mut Input<'_>, work: &Work<'_>) -> Result<u32, Error> {
 struct Receiver<'w, 'a> {
     work: &'w Work<'a>,
     inflater: Inflater,
-    entries: Entries,
     batch: Batch,
 }
 
@@ -112,6 +107,9 @@ impl Receiver<'_, '_> {
         let offset = input.offset();
         let (content, size, length) = self.parse(input, offset)?;
         if self.is_due(matches!(content, Content::Whole(_))) {
+            // So that bases can be made from the file.
+            input.settle()?;
+            self.work.settled.store(offset, Ordering::Release);
             submit(std::mem::take(&mut self.batch), true)?;
         }
         input.start_entry();
@@ -134,29 +132,16 @@ impl Receiver<'_, '_> {
                 WHOLE
             }
             Content::DeltaToEntry(base) => {
-                match size > LARGEST_HELD {
-                    true => {
-                        self.skip(input, offset, size)?;
-                        self.work.resolved().pending.push((base, number));
-                    }
-                    false => self.hold(input, number, offset, size, content)?,
-                }
+                self.delta(input, number, offset, size, content)?;
                 base
             }
-            Content::DeltaToId(base) => {
+            Content::DeltaToId(_) => {
                 self.work.bases.index_ids();
-                match size > LARGEST_HELD {
-                    true => {
-                        self.skip(input, offset, size)?;
-                        let waiting = super::table::Waiting { base, entry: number };
-                        self.work.resolved().waiting.push(waiting);
-                    }
-                    false => self.hold(input, number, offset, size, content)?,
-                }
+                self.delta(input, number, offset, size, content)?;
                 BY_ID
             }
         };
-        self.entries.push(offset, input.finish_entry(), base);
+        self.work.entries_mut().push(offset, input.finish_entry(), base);
         Ok(())
     }
 
@@ -193,7 +178,7 @@ impl Receiver<'_, '_> {
                 }
                 let base = offset
                     .checked_sub(base_distance)
-                    .and_then(|base| self.entries.at(base))
+                    .and_then(|base| self.work.entries().at(base))
                     .ok_or(Error::BaseOffset { offset })?;
                 Content::DeltaToEntry(base)
             }
@@ -251,12 +236,23 @@ impl Receiver<'_, '_> {
         Ok(())
     }
 
-    /// Inflates an entry only to find its end.
-    fn skip(&mut self, input: &mut Input<'_>, offset: u64, size: u64) -> Result<(), Error> {
+    /// Inflates a delta into the batch, or a large one only to find its end.
+    fn delta(
+        &mut self,
+        input: &mut Input<'_>,
+        entry: u32,
+        offset: u64,
+        size: u64,
+        content: Content,
+    ) -> Result<(), Error> {
+        if size <= LARGEST_HELD {
+            return self.hold(input, entry, offset, size, content);
+        }
         self.work.check_held("the delta", size, offset)?;
         self.inflater
             .stream(input, size, &mut |_| Ok(()))
             .map_err(|failure| failed(input, failure, offset, size))?;
+        self.work.resolved().postpone(content, entry);
         Ok(())
     }
 }

@@ -1,8 +1,11 @@
 //! What is remembered about each entry of the pack: 37 bytes with SHA-1, 49 with SHA-256.
 
-use gix_hash::{ObjectId, oid};
+use std::sync::atomic::AtomicU32;
 
+use gix_hash::{ObjectId, oid};
 use gix_object::Kind;
+
+use super::batch::Content;
 
 /// In place of a base: the entry is a whole object.
 pub(super) const WHOLE: u32 = u32::MAX;
@@ -18,10 +21,10 @@ pub(super) struct Entries {
     pub(super) offsets: Vec<u64>,
     /// The CRC-32 of each entry.
     pub(super) crcs: Vec<u32>,
-    /// The number of the base, [`WHOLE`] or [`BY_ID`].
-    pub(super) bases: Vec<u32>,
-    /// Where the last entry ends.
-    pub(super) end: u64,
+    /// The number of the base, [`WHOLE`], or [`BY_ID`] until the base is found.
+    pub(super) bases: Vec<AtomicU32>,
+    /// Where the last entry ends, once it is known.
+    pub(super) end: Option<u64>,
 }
 
 impl Entries {
@@ -38,13 +41,14 @@ impl Entries {
     pub(super) fn push(&mut self, offset: u64, crc: u32, base: u32) {
         self.offsets.push(offset);
         self.crcs.push(crc);
-        self.bases.push(base);
+        self.bases.push(AtomicU32::new(base));
     }
 
-    /// Where an entry starts and ends.
+    /// Where an entry starts and ends. The last one's end is out of reach while more may come.
     pub(super) fn range(&self, entry: u32) -> std::ops::Range<u64> {
         let entry = entry as usize;
-        self.offsets[entry]..self.offsets.get(entry + 1).copied().unwrap_or(self.end)
+        let next = self.offsets.get(entry + 1).copied();
+        self.offsets[entry]..next.or(self.end).unwrap_or(u64::MAX)
     }
 
     /// The entry that starts at `offset`.
@@ -53,7 +57,7 @@ impl Entries {
     }
 }
 
-/// A delta that waits for an object of this id.
+/// A reference delta that waits for an object of this id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Waiting {
     pub(super) base: ObjectId,
@@ -72,8 +76,6 @@ pub(super) struct Resolved {
     pub(super) pending: Vec<(u32, u32)>,
     /// Reference deltas that have to wait.
     pub(super) waiting: Vec<Waiting>,
-    /// Bases of reference deltas that were found: (entry, base).
-    pub(super) found: Vec<(u32, u32)>,
     /// Blobs that were never held.
     pub(super) streamed: Vec<u32>,
 }
@@ -95,7 +97,6 @@ impl Resolved {
             count: 0,
             pending: Vec::new(),
             waiting: Vec::new(),
-            found: Vec::new(),
             streamed: Vec::new(),
         }
     }
@@ -115,6 +116,15 @@ impl Resolved {
             self.ids[entry * self.id_length..][..self.id_length].copy_from_slice(object.id.as_bytes());
         }
         self.count += objects.len();
+    }
+
+    /// Notes that a delta has to wait until the stream has ended.
+    pub(super) fn postpone(&mut self, content: Content, entry: u32) {
+        match content {
+            Content::DeltaToEntry(base) => self.pending.push((base, entry)),
+            Content::DeltaToId(base) => self.waiting.push(Waiting { base, entry }),
+            Content::Whole(_) => {}
+        }
     }
 
     /// How many entries are resolved.

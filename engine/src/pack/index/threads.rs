@@ -2,51 +2,57 @@
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 
-use super::batch::{self, Batch};
+use super::batch::{self, Batch, Worker};
 use super::error::Error;
-use super::examine::Examiner;
 use super::input::Input;
 use super::receive::{self, Received};
 use super::work::Work;
 
-/// Batches under way to each thread.
+/// Batches that wait for a thread. Few, so that bases are seldom in one that another thread has yet to resolve.
 const QUEUE: usize = 2;
 
 /// Receives a whole pack, resolving on `threads` threads what can be resolved meanwhile.
 pub(super) fn run(work: &Work<'_>, threads: usize, input: Input<'_>) -> Result<Received, Error> {
     let received = std::thread::scope(|scope| {
         let mut helpers: Option<(Sender<Batch>, Receiver<Batch>)> = None;
-        let mut examiner = work.examiner();
+        let mut worker = Worker::new(work);
         let received = receive::receive(input, work, |batch, more| {
             if more && threads > 1 && helpers.is_none() {
                 // Only now, because most packs fit into one batch and are done before a thread would have started.
-                let (sender, receiver) = crossbeam_channel::bounded(QUEUE * threads);
+                let (sender, receiver) = crossbeam_channel::bounded(QUEUE.max(threads));
                 for _ in 1..threads {
                     let receiver = receiver.clone();
-                    scope.spawn(move || help(work, &receiver));
+                    scope.spawn(move || work_off(work, &mut Worker::new(work), &receiver));
                 }
                 helpers = Some((sender, receiver));
             }
-            let left = match &helpers {
-                Some((sender, _)) => match sender.try_send(batch) {
-                    Ok(()) => None,
-                    Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) => Some(batch),
-                },
-                None => Some(batch),
-            };
+            let mut left = Some(batch);
+            if let Some((sender, receiver)) = &helpers {
+                while let Some(batch) = left.take() {
+                    if let Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) = sender.try_send(batch)
+                    {
+                        left = Some(batch);
+                        // The others are behind. Taking the oldest batch keeps the order of the stream.
+                        if let Ok(oldest) = receiver.try_recv() {
+                            batch::resolve(work, &mut worker, oldest)?;
+                        }
+                    }
+                }
+            }
             if let Some(batch) = left {
-                batch::resolve(work, &mut examiner, batch)?;
+                batch::resolve(work, &mut worker, batch)?;
             }
             match work.stopped() {
                 true => Err(Error::Interrupted),
                 false => Ok(()),
             }
         });
-        if received.is_ok()
-            && let Some((sender, receiver)) = helpers
-        {
+        if let Some((sender, receiver)) = helpers {
             drop(sender);
-            work_off(work, &mut examiner, &receiver);
+            match received {
+                Ok(_) => work_off(work, &mut worker, &receiver),
+                Err(_) => while receiver.try_recv().is_ok() {},
+            }
         }
         received
     });
@@ -55,17 +61,13 @@ pub(super) fn run(work: &Work<'_>, threads: usize, input: Input<'_>) -> Result<R
     received
 }
 
-fn help(work: &Work<'_>, receiver: &Receiver<Batch>) {
-    work_off(work, &mut work.examiner(), receiver);
-}
-
 /// Resolves batches until there are no more.
-fn work_off(work: &Work<'_>, examiner: &mut Examiner<'_>, receiver: &Receiver<Batch>) {
+fn work_off(work: &Work<'_>, worker: &mut Worker<'_>, receiver: &Receiver<Batch>) {
     for batch in receiver {
         if work.stopped() {
             continue;
         }
-        if let Err(error) = batch::resolve(work, examiner, batch) {
+        if let Err(error) = batch::resolve(work, worker, batch) {
             work.fail(error);
         }
     }

@@ -1,13 +1,13 @@
 //! What the threads that index one pack share.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::bases::Bases;
 use super::error::Error;
-use super::examine::Examiner;
+use super::pack_file::PackFile;
 use super::references::References;
-use super::table::{Object, Resolved};
+use super::table::{Entries, Object, Resolved};
 use super::{Limits, Options};
 use crate::progress::Progress;
 use crate::store::Store;
@@ -20,13 +20,18 @@ pub(super) struct Work<'a> {
     pub(super) progress: &'a dyn Progress,
     pub(super) bases: Bases,
     pub(super) references: References,
+    /// The file that the stream is written to.
+    pub(super) file: PackFile,
+    /// How much of the stream is in the file.
+    pub(super) settled: AtomicU64,
+    entries: RwLock<Entries>,
     resolved: Mutex<Resolved>,
     failure: Mutex<Option<Error>>,
     failed: AtomicBool,
 }
 
 impl<'a> Work<'a> {
-    pub(super) fn new(options: &Options<'a>, progress: &'a dyn Progress) -> Work<'a> {
+    pub(super) fn new(options: &Options<'a>, file: PackFile, progress: &'a dyn Progress) -> Work<'a> {
         Work {
             format: options.format,
             limits: options.limits,
@@ -34,14 +39,21 @@ impl<'a> Work<'a> {
             progress,
             bases: Bases::new(usize::try_from(options.memory).unwrap_or(usize::MAX)),
             references: References::new(options.format),
+            file,
+            settled: AtomicU64::new(0),
+            entries: RwLock::default(),
             resolved: Mutex::new(Resolved::new(options.format)),
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn examiner(&self) -> Examiner<'_> {
-        Examiner::new(self.format, self.existing, &self.references)
+    pub(super) fn entries(&self) -> RwLockReadGuard<'_, Entries> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn entries_mut(&self) -> RwLockWriteGuard<'_, Entries> {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn resolved(&self) -> MutexGuard<'_, Resolved> {
@@ -82,10 +94,11 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Ends the run: what was found out, and the references.
-    pub(super) fn finish(self) -> (Resolved, References) {
+    /// Ends the run: the entries, what was found out about them, and the references.
+    pub(super) fn finish(self) -> (Entries, Resolved, References) {
+        let entries = self.entries.into_inner().unwrap_or_else(PoisonError::into_inner);
         let resolved = self.resolved.into_inner().unwrap_or_else(PoisonError::into_inner);
-        (resolved, self.references)
+        (entries, resolved, self.references)
     }
 
     /// Checks the size of an object that has to be held in memory.
