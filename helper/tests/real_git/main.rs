@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod clone;
+mod conversation;
 mod fetch;
 mod names;
 mod places;
