@@ -115,7 +115,7 @@ impl Remote<'_> {
             let info = import.add_pack(&mut stream, self.progress);
             let info = info.map_err(|source| Error::from_import(pack.id, source))?;
             brought.objects += u64::from(info.objects);
-            brought.bytes += pack.stored_size().unwrap_or(pack.plaintext_size);
+            brought.bytes += super::view::stored_size(pack);
             brought.ids.push(pack.id);
         }
         Ok(brought)

@@ -29,7 +29,7 @@ impl Remote<'_> {
     pub fn verify(&self, full: bool) -> Result<Verified, Error> {
         let (view, _memory) = self.look()?;
         let packs: Vec<&PackDescriptor> = view.chain().packs().collect();
-        let stored = packs.iter().map(|pack| pack.stored_size().unwrap_or(pack.plaintext_size)).sum();
+        let stored = packs.iter().map(|pack| super::view::stored_size(pack)).sum();
         let count = packs.len();
         let objects = if full { Some(self.rebuild(&view, &packs)?) } else { self.open_all(&view, &packs)? };
         Ok(Verified { view, packs: count, stored, objects })

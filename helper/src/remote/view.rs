@@ -4,7 +4,8 @@ use gix_hash::ObjectId;
 
 use super::decide::Refs;
 use super::{Error, refnames};
-use crate::protocol::{Chain, ContentId, DeviceKey, refs};
+use crate::protocol::manifest::PackDescriptor;
+use crate::protocol::{Chain, ContentId, DeviceKey, pack_stream, refs};
 use crate::state::{Observed, State};
 use crate::storage::Storage;
 
@@ -106,4 +107,10 @@ impl View {
             _ => Ok(()),
         }
     }
+}
+
+/// Bytes that a pack takes in the store. A descriptor that claims more than any stream can hold fails when it is opened;
+/// until then its own claim is shown.
+pub(super) fn stored_size(pack: &PackDescriptor) -> u64 {
+    pack_stream::stored_size(pack.plaintext_size).unwrap_or(pack.plaintext_size)
 }
