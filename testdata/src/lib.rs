@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)] // a fixture that cannot be made has to fail the test that wanted it
 
 pub mod git;
+pub mod random;
 pub mod repo;
 
 use std::path::{Path, PathBuf};
