@@ -3,8 +3,8 @@
 
 use std::io::{self, Read};
 
+use gix_packetline::PacketLineRef;
 use gix_packetline::decode::{self, PacketLineOrWantedSize};
-use gix_packetline::{PacketLineRef, U16_HEX_BYTES};
 
 /// A frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +27,11 @@ pub enum Error {
     Read(#[from] io::Error),
     /// The length of a frame is no number, or none that a frame can have.
     #[error("invalid packet line: {0}")]
-    Invalid(#[from] decode::Error),
+    Invalid(String),
 }
+
+/// Digits of the length in front of each frame, which counts them too.
+const PREFIX: usize = 4;
 
 /// Reads frames from a stream, one after the other, in memory of one frame.
 #[derive(Debug)]
@@ -45,11 +48,11 @@ impl<R: Read> Reader<R> {
 
     /// The next frame; `None` where the stream ends between two frames.
     pub fn line(&mut self) -> Result<Option<Line<'_>>, Error> {
-        let mut prefix = [0; U16_HEX_BYTES];
+        let mut prefix = [0; PREFIX];
         if !self.fill_or_end(&mut prefix)? {
             return Ok(None);
         }
-        let wanted = match decode::hex_prefix(&prefix)? {
+        let wanted = match decode::hex_prefix(&prefix).map_err(|error| Error::Invalid(error.to_string()))? {
             PacketLineOrWantedSize::Wanted(size) => usize::from(size),
             PacketLineOrWantedSize::Line(PacketLineRef::Flush) => return Ok(Some(Line::Flush)),
             PacketLineOrWantedSize::Line(PacketLineRef::Delimiter) => return Ok(Some(Line::Delimiter)),
@@ -59,7 +62,7 @@ impl<R: Read> Reader<R> {
         };
         self.buffer.resize(wanted, 0);
         self.inner.read_exact(&mut self.buffer)?;
-        match decode::to_data_line(&self.buffer)? {
+        match decode::to_data_line(&self.buffer).map_err(|error| Error::Invalid(error.to_string()))? {
             PacketLineRef::Data(data) => Ok(Some(Line::Data(data))),
             _ => Ok(Some(Line::Data(&[]))),
         }
