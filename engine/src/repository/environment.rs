@@ -27,6 +27,43 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(|source| Error::CurrentFolder { source })
 }
 
+/// The object folders in `GIT_ALTERNATE_OBJECT_DIRECTORIES`. One that needs it is quoted as in C.
+pub(super) fn alternates() -> Result<Vec<PathBuf>, Error> {
+    const NAME: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES";
+    let Some(value) = std::env::var_os(NAME) else {
+        return Ok(Vec::new());
+    };
+    if !value.as_encoded_bytes().contains(&b'"') {
+        return std::env::split_paths(&value)
+            .filter(|path| !path.as_os_str().is_empty())
+            .map(|path| absolute(&path))
+            .collect();
+    }
+    let bad = |message: &str| Error::Environment {
+        name: NAME,
+        message: message.to_owned(),
+    };
+    let text = gix::path::os_string_into_bstring(value).map_err(|_| bad("it is not UTF-8"))?;
+    let mut paths = Vec::new();
+    let mut rest = text.as_bstr();
+    while !rest.is_empty() {
+        let (path, length) = if rest.starts_with(b"\"") {
+            let (path, length) = gix::quote::ansi_c::undo(rest).map_err(|_| bad("badly quoted"))?;
+            (path.into_owned(), length)
+        } else {
+            let length = rest.find_byte(b':').unwrap_or(rest.len());
+            (BString::from(&rest[..length]), length)
+        };
+        if !path.is_empty() {
+            let path = gix::path::from_bstring(path).map_err(|_| bad("it is not UTF-8"))?;
+            paths.push(absolute(&path)?);
+        }
+        rest = rest[length..].as_bstr();
+        rest = rest.strip_prefix(b":").unwrap_or(rest).as_bstr();
+    }
+    Ok(paths)
+}
+
 /// Configuration from Git's command line (`-c`), which reaches helpers in `GIT_CONFIG_PARAMETERS`.
 #[derive(Debug, Default)]
 pub(super) struct Parameters {

@@ -22,12 +22,16 @@ pub use error::Error;
 pub(crate) use error::explain;
 pub use init::{Init, init};
 
+use crate::store::{self, Store};
+
 /// An open repository: bare, with a work tree, or a linked work tree of another.
 ///
 /// Not `Sync`, because gix's handle is not; the [`crate::store::Store`] that it hands out is.
 pub struct Repository {
     gix: gix::Repository,
     objects: PathBuf,
+    /// From `GIT_ALTERNATE_OBJECT_DIRECTORIES`.
+    alternates: Vec<PathBuf>,
 }
 
 impl std::fmt::Debug for Repository {
@@ -130,6 +134,7 @@ impl Repository {
         if let Some(objects) = environment::path("GIT_OBJECT_DIRECTORY") {
             repository.use_objects(environment::absolute(&objects)?)?;
         }
+        repository.alternates = environment::alternates()?;
         Ok(repository)
     }
 
@@ -170,7 +175,11 @@ impl Repository {
         // Git's namespaces are for servers; ordinary commands see all references.
         gix.clear_namespace();
         let objects = gix.common_dir().join("objects");
-        Ok(Repository { gix, objects })
+        Ok(Repository {
+            gix,
+            objects,
+            alternates: Vec::new(),
+        })
     }
 
     fn use_objects(&mut self, objects: PathBuf) -> Result<(), Error> {
@@ -221,8 +230,18 @@ impl Repository {
         if self.objects != fresh.objects {
             fresh.use_objects(self.objects.clone())?;
         }
+        fresh.alternates = std::mem::take(&mut self.alternates);
         *self = fresh;
         Ok(())
+    }
+
+    /// Opens the objects as they are now; open them again after an import.
+    pub fn store(&self) -> Result<Store, store::Error> {
+        let options = store::Options {
+            alternates: self.alternates.clone(),
+            ..store::Options::default()
+        };
+        Store::open_with(&self.objects, self.format(), options)
     }
 
     /// Whether history was cut off by a shallow clone.
