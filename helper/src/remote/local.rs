@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use gix::object::Kind;
 use gix_hash::ObjectId;
 use ingot_engine::import::{self, Import};
-use ingot_engine::progress::Progress;
+use ingot_engine::progress::{Progress, Silent};
 use ingot_engine::repository::Repository;
 use ingot_engine::store::{Cache, Store};
 use ingot_engine::connectivity::{self, Connectivity};
@@ -122,10 +122,7 @@ impl History for Local<'_> {
     }
 
     fn is_ancestor(&self, ancestor: ObjectId, descendant: ObjectId) -> Result<bool, Error> {
-        match walk::is_ancestor(&self.store, &ancestor, &descendant) {
-            // In a shallow clone the question cannot be answered: the link may lie below the cut.
-            Err(walk::Error::Missing { .. }) if !self.is_complete()? => Ok(false),
-            other => Ok(other?),
-        }
+        let shallow = self.repository.shallow_commits()?;
+        Ok(walk::is_ancestor(&self.store, &ancestor, &descendant, &shallow, &Silent)?)
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use gix_hash::ObjectId;
+use ingot_engine::progress::Silent;
 use ingot_engine::walk;
 
 use super::decide::History as _;
@@ -42,9 +43,9 @@ pub enum Relation {
     /// Commits on either side that the other lacks.
     Differs {
         /// Commits only here.
-        ahead: u64,
+        ahead: usize,
         /// Commits only in the store.
-        behind: u64,
+        behind: usize,
     },
     /// The store's value is not known here; a fetch brings it.
     Unknown,
@@ -87,8 +88,9 @@ fn compare(local: &Local<'_>, here: ObjectId, there: ObjectId) -> Result<Relatio
     let (Some((here, _)), Some((there, _))) = (local.peel(here)?, local.peel(there)?) else {
         return Ok(Relation::Unknown);
     };
-    match walk::ahead_behind(local.store(), &here, &there) {
-        Ok((ahead, behind)) => Ok(Relation::Differs { ahead, behind }),
+    let shallow = local.repository().shallow_commits()?;
+    match walk::ahead_behind(local.store(), &here, &there, &shallow, &Silent) {
+        Ok(walk::AheadBehind { ahead, behind }) => Ok(Relation::Differs { ahead, behind }),
         Err(walk::Error::Missing { .. }) => Ok(Relation::Unknown),
         Err(error) => Err(error.into()),
     }
