@@ -14,7 +14,10 @@ pub enum Error {
     #[error("interrupted")]
     Interrupted,
     #[error("{id} is missing")]
-    Missing { id: ObjectId, referrer: Option<ObjectId> },
+    Missing {
+        id: ObjectId,
+        referrer: Option<ObjectId>,
+    },
     #[error(transparent)]
     Index(#[from] index::Error),
     #[error(transparent)]
@@ -54,7 +57,13 @@ impl Import {
             room.path().join("info/alternates"),
             format!("{}\n", std::path::absolute(objects)?.display()),
         )?;
-        Ok(Import { objects: objects.to_owned(), room, format, options, packs: vec![] })
+        Ok(Import {
+            objects: objects.to_owned(),
+            room,
+            format,
+            options,
+            packs: vec![],
+        })
     }
     pub fn add_pack(&mut self, source: &mut dyn Read, progress: &dyn Progress) -> Result<Info, Error> {
         let store = Store::open(&self.objects, self.format)?;
@@ -71,9 +80,18 @@ impl Import {
     fn store(&self) -> Result<Store, Error> {
         Ok(Store::open(self.room.path(), self.format)?)
     }
-    pub fn check(&mut self, tips: &[ObjectId], frontier: &[ObjectId], progress: &dyn Progress) -> Result<(), Error> {
+    pub fn check(
+        &mut self,
+        tips: &[ObjectId],
+        frontier: &[ObjectId],
+        progress: &dyn Progress,
+    ) -> Result<(), Error> {
         let store = self.store()?;
-        let q = Question { tips, frontier, ..Question::default() };
+        let q = Question {
+            tips,
+            frontier,
+            ..Question::default()
+        };
         match connectivity::check(&store, &q, progress)? {
             Connectivity::Connected { .. } => Ok(()),
             Connectivity::Missing { id, referrer } => Err(Error::Missing { id, referrer }),
@@ -88,7 +106,10 @@ impl Import {
             if pack.objects == 0 {
                 continue;
             }
-            let to = self.objects.join("pack").join(pack.pack.file_name().unwrap_or_default());
+            let to = self
+                .objects
+                .join("pack")
+                .join(pack.pack.file_name().unwrap_or_default());
             let kept = to.with_extension("keep");
             if keep {
                 std::fs::write(&kept, "")?;
@@ -96,7 +117,9 @@ impl Import {
             for end in ["pack", "rev", "idx"] {
                 std::fs::rename(pack.pack.with_extension(end), to.with_extension(end))?;
             }
-            out.push(Published { keep: keep.then_some(kept) });
+            out.push(Published {
+                keep: keep.then_some(kept),
+            });
         }
         Ok(out)
     }

@@ -63,8 +63,12 @@ impl Remote<'_> {
         let sizes = view.chain().packs().map(|pack| super::view::stored_size(pack));
         let stored = sizes.sum();
         let here = local.map_or(&[][..], |(_, refs)| refs);
-        let names: BTreeSet<&str> =
-            view.refs().keys().map(String::as_str).chain(here.iter().map(|(name, _)| name.as_str())).collect();
+        let names: BTreeSet<&str> = view
+            .refs()
+            .keys()
+            .map(String::as_str)
+            .chain(here.iter().map(|(name, _)| name.as_str()))
+            .collect();
         let mut refs = Vec::with_capacity(names.len());
         for name in names {
             let remote = view.refs().get(name).copied();
@@ -78,9 +82,19 @@ impl Remote<'_> {
                 (Some(_), None) => Relation::LocalOnly,
                 (None, _) => Relation::RemoteOnly,
             };
-            refs.push(RefStatus { name: name.to_owned(), remote, local: value, relation });
+            refs.push(RefStatus {
+                name: name.to_owned(),
+                remote,
+                local: value,
+                relation,
+            });
         }
-        Ok(Status { view, packs, stored, refs })
+        Ok(Status {
+            view,
+            packs,
+            stored,
+            refs,
+        })
     }
 }
 
