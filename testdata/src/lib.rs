@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)] // a fixture that cannot be made has to fail the test that wanted it
 
+pub mod checker;
 pub mod git;
 pub mod random;
 pub mod repo;
