@@ -434,3 +434,56 @@ fn progress_is_told_and_listened_to() {
     assert!(matches!(error, Error::Interrupted), "{error}");
     assert!(!repository.git_dir().join("index").exists());
 }
+
+/// With a `git` on the search path that leaves a note when it is called.
+#[test]
+fn no_program_is_started() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let source = Repo::scripted("worktree", Format::Sha1);
+    let temp = TempDir::new().unwrap();
+    let note = temp.path().join("note");
+    let fake = temp.path().join("git");
+    std::fs::write(&fake, format!("#!/bin/sh\necho \"$@\" >> {}\n", note.display())).unwrap();
+    std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let output = git::isolated(
+        std::process::Command::new(std::env::current_exe().unwrap()),
+        source.path(),
+    )
+    .args(["--exact", "child_without_git", "--nocapture"])
+    .env("PATH", temp.path())
+    .env("INGOT_TEST_CHILD", temp.path())
+    .env_remove("GIT_CONFIG_NOSYSTEM")
+    .output()
+    .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(!note.exists(), "git {}", std::fs::read_to_string(&note).unwrap());
+    assert!(temp.path().join("new/bin/run").exists());
+}
+
+#[test]
+fn child_without_git() {
+    let Some(temp) = std::env::var_os("INGOT_TEST_CHILD") else {
+        return;
+    };
+    let source = Repository::from_env().unwrap();
+    let found = ingot_engine::refs::resolve(&source, "HEAD~0").unwrap();
+    let mut made = init(&Path::new(&temp).join("new"), &Init::default()).unwrap();
+    std::fs::write(
+        made.objects_dir().join("info/alternates"),
+        format!("{}\n", source.objects_dir().display()),
+    )
+    .unwrap();
+    made.edit_config(|edit| edit.set("e2ee.key", "x")).unwrap();
+    ingot_engine::repository::Settings::load().unwrap();
+    apply(
+        &made,
+        vec![Edit::set(validate("refs/heads/main").unwrap(), found.id)],
+    )
+    .unwrap();
+    checkout(&made, found.id, made.work_dir().unwrap(), &Silent).unwrap();
+}
