@@ -1,1 +1,98 @@
 //! From wants and haves to the set of objects to send.
+//!
+//! [`enumerate`] answers three questions at once: which objects a receiver lacks, whether all of them are there (an
+//! absent one is an error that names it), and under what names they were found, which the delta search wants to know.
+//!
+//! Without haves, all of history is read: commits first, then trees level by level. With haves, only what is newer than
+//! them.
+//!
+//! Replaced objects (`refs/replace`) and grafts are never followed, and submodule entries are not objects of this
+//! repository.
+
+mod ancestry;
+mod changes;
+mod error;
+mod frontier;
+mod full;
+mod history;
+mod marks;
+pub mod name_hash;
+mod objects;
+mod tips;
+mod tree_cache;
+mod tree_reader;
+mod trees;
+
+use gix_hash::ObjectId;
+
+pub use ancestry::{AheadBehind, ahead_behind, commits, is_ancestor};
+pub use error::{Error, Fault};
+pub use objects::{Counts, Object, Objects, Place};
+
+use changes::Changes;
+use frontier::Frontier;
+use history::History;
+use tips::Tips;
+
+use crate::progress::{Progress, Unit};
+use crate::store::Store;
+
+/// From so many new commits on, their trees are read level by level instead of being compared commit by commit.
+const LARGE: usize = 8192;
+
+/// What to enumerate.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Request<'a> {
+    /// What the receiver wants: objects of any kind. All must exist.
+    pub wants: &'a [ObjectId],
+    /// What the receiver has, with everything that it reaches. Ids that the store does not have are ignored.
+    pub haves: &'a [ObjectId],
+    /// Commits whose parents are cut off, as `.git/shallow` lists them.
+    pub shallow: &'a [ObjectId],
+    /// How many threads to use; 0 for as many as there are processors. The result is the same for any number.
+    pub threads: usize,
+}
+
+impl Request<'_> {
+    fn threads(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, |number| number.get()),
+            threads => threads,
+        }
+    }
+}
+
+/// Finds every object that the wants reach and that the haves do not bring along.
+///
+/// With haves, a few objects too many may be found, as in Git: old content that comes back, for example. Never too few.
+pub fn enumerate(store: &Store, request: &Request<'_>, progress: &dyn Progress) -> Result<Objects, Error> {
+    enumerate_with(store, request, LARGE, progress)
+}
+
+/// [`enumerate`] with the number of commits from which on it goes level by level.
+fn enumerate_with(
+    store: &Store,
+    request: &Request<'_>,
+    large: usize,
+    progress: &dyn Progress,
+) -> Result<Objects, Error> {
+    progress.begin("Finding objects", None, Unit::Objects);
+    let haves = Tips::of(store, request.haves, &Tips::default(), true)?;
+    let objects = if haves.is_empty() {
+        full::enumerate(store, request, progress)?
+    } else {
+        let wants = Tips::of(store, request.wants, &haves, false)?;
+        let mut history = History::new(store, request.shallow);
+        let frontier = Frontier::find(&mut history, &wants.commits, &haves.commits, progress)?;
+        drop(history);
+        match frontier.new_len() < large {
+            true => Changes::new(store).find(&frontier, &wants, &haves, progress)?,
+            false => full::beyond(store, &frontier, &wants, &haves, request, progress)?,
+        }
+    };
+    progress.end();
+    Ok(objects)
+}
+
+#[cfg(test)]
+mod tests;
