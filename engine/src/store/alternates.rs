@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Git follows alternates of alternates this far and ignores what lies deeper.
-const DEPTH: usize = 5;
+const DEPTH: usize = 6;
 /// An alternates file is a handful of paths.
 const LARGEST_FILE: u64 = 1024 * 1024;
 

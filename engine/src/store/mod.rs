@@ -5,10 +5,13 @@
 //! it in memory; only index files are mapped.
 
 mod alternates;
+pub mod bitmap;
 mod cache;
 mod chain;
+pub mod commit_graph;
 mod error;
 mod index;
+mod lookup;
 mod loose;
 mod order;
 mod pack;
@@ -23,8 +26,11 @@ use std::sync::Mutex;
 use gix_hash::oid;
 use gix_object::Kind;
 
+pub use bitmap::{Bitmap, Bits};
 pub use cache::Cache;
+pub use commit_graph::CommitGraph;
 pub use error::{Error, Fault};
+use lookup::Lookup;
 pub use pack::Pack;
 pub use reader::Reader;
 
@@ -62,6 +68,7 @@ pub struct Store {
     packs: Vec<Pack>,
     /// The position of the first object of each pack, then the number of all.
     starts: Vec<u32>,
+    lookup: Lookup,
     options: Options,
     /// Readers for questions that bring none of their own.
     readers: Mutex<Vec<Reader>>,
@@ -114,6 +121,7 @@ impl Store {
             ignored_alternates: alternates.ignored,
             packs,
             starts,
+            lookup: Lookup::default(),
             options,
             readers: Mutex::new(Vec::new()),
         })
@@ -157,10 +165,15 @@ impl Store {
     /// The position of a packed object. Of several, the one in the first pack, so that every object has one canonical
     /// position.
     pub fn find(&self, id: &oid) -> Option<Position> {
-        self.packs.iter().enumerate().find_map(|(number, pack)| {
-            let local = pack.find(id)?;
-            Some(Position(self.starts[number] + local))
-        })
+        self.lookup.find(&self.packs, &self.starts, id).map(Position)
+    }
+
+    /// The canonical position of the object at `at`, which another pack may have too; see [`Store::find`].
+    pub fn canonical(&self, at: Position) -> Position {
+        match self.pack_number(at) {
+            0 => at,
+            _ => self.find(self.id(at)).unwrap_or(at),
+        }
     }
 
     /// The object at a position of this store. Panics on a position of another one that is too large.
