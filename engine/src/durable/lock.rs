@@ -14,6 +14,7 @@ pub struct Lock {
     target: PathBuf,
     path: PathBuf,
     file: Option<Box<dyn Handle>>,
+    synced: bool,
     held: bool,
 }
 
@@ -42,6 +43,7 @@ impl Lock {
                         target: target.to_owned(),
                         path,
                         file: Some(file),
+                        synced: false,
                         held: true,
                     });
                 }
@@ -64,10 +66,20 @@ impl Lock {
         &self.target
     }
 
-    /// Makes the new content durable and closes it; more cannot be written.
+    /// Closes the new content, so that many locks can be held at once; more cannot be written.
+    pub(crate) fn close(&mut self) {
+        self.file = None;
+    }
+
+    /// Makes the new content durable and closes it.
     pub fn seal(&mut self) -> Result<(), Error> {
-        if let Some(mut file) = self.file.take() {
-            file.sync().during("sync", &self.path)?;
+        if !self.synced {
+            match self.file.take() {
+                Some(mut file) => file.sync(),
+                None => self.fs.sync_file(&self.path),
+            }
+            .during("sync", &self.path)?;
+            self.synced = true;
         }
         Ok(())
     }

@@ -43,12 +43,16 @@ pub struct Options {
     /// The largest object that is ever held in memory as a whole, in bytes, be it a result or a delta base. Larger ones
     /// are refused with [`Error::TooLarge`]; blobs that are not stored as deltas can still be streamed. By default 4 GiB.
     pub object_limit: u64,
+    /// Object folders to borrow from, looked into before those that `info/alternates` names; Git takes them from
+    /// `GIT_ALTERNATE_OBJECT_DIRECTORIES`.
+    pub alternates: Vec<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Options {
             object_limit: 4 << 30,
+            alternates: Vec::new(),
         }
     }
 }
@@ -89,7 +93,7 @@ impl Store {
             path: objects.to_owned(),
             source,
         })?;
-        let alternates = alternates::resolve(objects).map_err(|source| Error::Io {
+        let alternates = alternates::resolve(objects, &options.alternates).map_err(|source| Error::Io {
             action: "read the alternates of",
             path: objects.to_owned(),
             source,
