@@ -28,7 +28,9 @@ impl Progress for Phases {
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    let path = args.next().expect("usage: index <pack> [threads] [mebibytes] [sha256]");
+    let path = args
+        .next()
+        .expect("usage: index <pack> [threads] [mebibytes] [sha256]");
     let threads = args.next().map_or(0, |threads| threads.parse().unwrap());
     let memory = args.next().map_or(16, |memory| memory.parse().unwrap());
     let format = match args.next().as_deref() {

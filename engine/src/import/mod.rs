@@ -168,8 +168,10 @@ impl Import {
         let is_received = |id: &oid| received.iter().any(|pack| pack.find(id).is_some());
         // With all references inside and the tips, too, the packs are closed: nothing can be reached that is missing.
         // What the frontier has is as good as inside.
-        let is_settled =
-            |id: &ObjectId| is_received(id) || (frontier.contains(id) && self.existing.contains(id));
+        let mut known = frontier.to_vec();
+        known.sort_unstable();
+        let is_known = |id: &ObjectId| known.binary_search(id).is_ok() && self.existing.contains(id);
+        let is_settled = |id: &ObjectId| is_received(id) || is_known(id);
         let references = self.packs.iter().flat_map(|pack| &pack.external);
         if tips.iter().all(is_settled) && references.into_iter().all(is_settled) {
             return Ok(Connectivity::Connected {
@@ -196,6 +198,11 @@ impl Import {
             return Ok(Vec::new());
         }
         let folder = self.objects.join("pack");
-        Ok(publish::publish(&*self.options.fs, &self.packs, &folder, message)?)
+        Ok(publish::publish(
+            &*self.options.fs,
+            &self.packs,
+            &folder,
+            message,
+        )?)
     }
 }

@@ -144,12 +144,11 @@ pub fn index(
     options: &Options<'_>,
     progress: &dyn Progress,
 ) -> Result<Indexed, Error> {
-    let temporary = folder.join("tmp_pack_incoming.pack");
-    let result = index_as(source, &temporary, options, progress);
+    let result = index_into(source, folder, options, progress);
     if result.is_err() {
         for extension in EXTENSIONS {
             // The first failure is the one worth reporting; most often, not all of the files exist.
-            let _ = options.fs.unlink(&temporary.with_extension(extension));
+            let _ = options.fs.unlink(&temporary(folder, extension));
         }
     }
     result
@@ -158,9 +157,14 @@ pub fn index(
 /// The files of a pack, in the order in which they get their names.
 const EXTENSIONS: [&str; 3] = ["pack", "rev", "idx"];
 
-fn index_as(
+/// The name of a file until it is complete. Git takes no such file for a pack or an index, and prunes it in the end.
+fn temporary(folder: &Path, extension: &str) -> PathBuf {
+    folder.join(format!("tmp_{extension}_incoming"))
+}
+
+fn index_into(
     source: &mut dyn Read,
-    temporary: &Path,
+    folder: &Path,
     options: &Options<'_>,
     progress: &dyn Progress,
 ) -> Result<Indexed, Error> {
@@ -172,14 +176,16 @@ fn index_as(
         let file = options.fs.create_new(path, MODE);
         file.map_err(error::file("create", path))
     };
+    let path = temporary(folder, "pack");
+    let file = create(&path)?;
     let input = Input::new(
         source,
-        create(temporary)?,
-        temporary.to_owned(),
+        file,
+        path.clone(),
         options.format,
         options.limits.pack_bytes,
     );
-    let work = Work::new(options, PackFile::open(temporary.to_owned())?, progress);
+    let work = Work::new(options, PackFile::open(path)?, progress);
     let received = threads::run(&work, threads, input)?;
     deltas::resolve(&work, threads)?;
     compare_streamed(&work)?;
@@ -195,17 +201,17 @@ fn index_as(
         crcs: &entries.crcs,
         pack: received.checksum,
     };
-    let path = temporary.with_extension("rev");
+    let path = temporary(folder, "rev");
     index
         .write_reverse(&mut create(&path)?)
         .map_err(error::file("write", &path))?;
-    let path = temporary.with_extension("idx");
+    let path = temporary(folder, "idx");
     index
         .write(|entry| resolved.id(entry), &mut create(&path)?)
         .map_err(error::file("write", &path))?;
-    let pack = temporary.with_file_name(format!("pack-{}.pack", received.checksum));
+    let pack = folder.join(format!("pack-{}.pack", received.checksum));
     for extension in EXTENSIONS {
-        let from = temporary.with_extension(extension);
+        let from = temporary(folder, extension);
         let renamed = options.fs.rename(&from, &pack.with_extension(extension));
         renamed.map_err(error::file("rename", &from))?;
     }
@@ -237,9 +243,10 @@ fn compare_streamed(work: &Work<'_>) -> Result<(), Error> {
             })?;
         let mut ours = sha2::Sha256::new();
         let range = work.entries().range(entry);
-        work.file.stream(range, work.format, &mut Reader::new(), &mut |piece| {
-            ours.update(piece);
-        })?;
+        work.file
+            .stream(range, work.format, &mut Reader::new(), &mut |piece| {
+                ours.update(piece);
+            })?;
         let same = match found {
             // What vanished in the meantime cannot differ.
             None => true,
