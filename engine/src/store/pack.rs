@@ -125,6 +125,12 @@ impl Pack {
             .get_or_init(|| order::by_offset(&self.index, self.reverse()))
     }
 
+    /// True if the order of the file is at hand, so that [`Pack::end`] and [`Pack::local_at`] take a few steps only. If
+    /// not, the first call of one of them sorts all entries.
+    pub fn order_is_known(&self) -> bool {
+        self.order.get().is_some() || self.reverse().is_some()
+    }
+
     /// The entry that starts at `offset`.
     pub fn local_at(&self, offset: u64) -> Option<u32> {
         self.rank(offset).map(|rank| self.local_of(rank))

@@ -1,12 +1,12 @@
 //! Key files on disk: private ones readable by their owner alone, none ever overwritten.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use ingot_engine::durable::{self, Published, StagedFile};
 use zeroize::Zeroizing;
 
-use super::crypto;
 use super::keys::{self, DeviceKey, PublicDevice};
 
 /// No key file or public record comes near this size.
@@ -46,15 +46,8 @@ pub enum Error {
         source: keys::Error,
     },
     /// The system refused something.
-    #[error("cannot {action} {}: {source}", .path.display())]
-    Io {
-        /// "read", "create", …
-        action: &'static str,
-        /// The path.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] durable::Error),
 }
 
 /// A path as it can be pasted into a shell.
@@ -99,11 +92,7 @@ pub fn create_public(path: &Path, device: &PublicDevice) -> Result<(), Error> {
 fn read_bounded(path: &Path, private: bool) -> Result<Zeroizing<Vec<u8>>, Error> {
     let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => Error::Absent(path.to_owned()),
-        _ => Error::Io {
-            action: "read",
-            path: path.to_owned(),
-            source,
-        },
+        _ => durable::Error::new("read", path, source).into(),
     };
     // Asked before opening, since opening a named pipe waits; the open file is asked again below.
     if !fs::metadata(path).map_err(failed)?.is_file() {
@@ -144,84 +133,31 @@ fn open_to_others(_metadata: &fs::Metadata) -> Option<u32> {
     None
 }
 
-/// Writes the file under a temporary name, makes it durable, and only then links it to its name. Linking, unlike
-/// renaming, fails if the name was taken meanwhile.
+/// Keys are published as new files, never in place of old ones: a lost key is a lost repository.
 fn create_file(path: &Path, content: &[u8], mode: u32) -> Result<(), Error> {
-    let io = |action| {
-        move |source| Error::Io {
-            action,
-            path: path.to_owned(),
-            source,
-        }
-    };
     let name = path.file_name().ok_or_else(|| Error::NotAKeyFile {
         path: path.to_owned(),
         reason: "the path does not end in a file name",
     })?;
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    create_private_folders(parent).map_err(io("create the folder of"))?;
+    // Asked before anything is made; publishing finds out again, if somebody is faster.
     if fs::symlink_metadata(path).is_ok() {
         return Err(Error::Exists(path.to_owned()));
     }
-    let unique = crypto::random::<8>().map_err(|error| io("create")(io::Error::other(error)))?;
-    let mut staged_name = std::ffi::OsString::from(".");
-    staged_name.push(name);
-    staged_name.push(format!(".{}", data_encoding::HEXLOWER.encode(&*unique)));
-    let staged = parent.join(staged_name);
-    let written = write_synced(&staged, content, mode).and_then(|()| fs::hard_link(&staged, path));
-    let removed = fs::remove_file(&staged);
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::Exists(path.to_owned())),
-        written => written
-            .and(removed)
-            .and_then(|()| sync_folder(parent))
-            .map_err(io("create")),
-    }
-}
-
-fn write_synced(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
-    #[cfg(not(unix))]
-    let _ = mode;
-    let mut file = options.open(path)?;
-    file.write_all(content)?;
-    file.sync_all()
-}
-
-/// Makes missing folders for their owner alone, and makes their names durable.
-fn create_private_folders(folder: &Path) -> io::Result<()> {
-    let missing: Vec<&Path> = folder
-        .ancestors()
-        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.is_dir())
-        .collect();
-    for folder in missing.into_iter().rev() {
-        let mut builder = fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        match builder.create(folder) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
-            result => result?,
-        }
-        let above = folder
-            .parent()
-            .filter(|above| !above.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        sync_folder(above)?;
-    }
-    Ok(())
-}
-
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(folder)?.sync_all()
-    } else {
-        Ok(())
+    durable::create_dirs(&durable::Real, folder, 0o700)?;
+    let mut prefix = std::ffi::OsString::from(".");
+    prefix.push(name);
+    prefix.push(".tmp-");
+    let mut staged = StagedFile::create(durable::real(), folder, prefix, mode)?;
+    staged
+        .write_all(content)
+        .map_err(|error| durable::Error::new("write", path, error))?;
+    match staged.publish_new(path)? {
+        Published::New => Ok(()),
+        Published::AlreadyThere => Err(Error::Exists(path.to_owned())),
     }
 }
 

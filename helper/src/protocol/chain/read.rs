@@ -10,7 +10,7 @@ use super::{Chain, Error, ReadError, Rule};
 
 /// What the first pass may hold of a chain. A storage that knows a device's public key can invent manifests that
 /// open; this bounds what they cost. An ordinary generation takes about 1 KiB.
-const MAX_RETAINED_BYTES: usize = 512 * 1024 * 1024;
+const MAX_RETAINED_BYTES: usize = 256 * 1024 * 1024;
 
 /// A manifest as the first pass leaves it: opened, with the refs reduced to what changed.
 pub(super) struct Unverified {

@@ -218,20 +218,24 @@ impl<W: Write + Send + 'static> Pipeline<W> {
             workers: Vec::new(),
             writer: Some(writer),
         };
-        for _ in 0..threads {
+        let started = (0..threads).try_for_each(|_| {
             let (queue, sealed, segments) = (job_queue.clone(), sealed.clone(), Arc::clone(segments));
+            let work = move || {
+                for mut segment in queue {
+                    segments.seal(segment.number, segment.last, &mut segment.bytes);
+                    if sealed.send(segment).is_err() {
+                        return;
+                    }
+                }
+            };
             pipeline
                 .workers
-                .push(thread::Builder::new().name("pack-sealer".into()).spawn(move || {
-                    for mut segment in queue {
-                        segments.seal(segment.number, segment.last, &mut segment.bytes);
-                        if sealed.send(segment).is_err() {
-                            return;
-                        }
-                    }
-                })?);
-        }
-        Ok(pipeline)
+                .push(thread::Builder::new().name("pack-sealer".into()).spawn(work)?);
+            Ok::<_, io::Error>(())
+        });
+        // The writing thread ends when all these are gone; a pipeline that did not start waits for it.
+        drop((job_queue, sealed));
+        started.map(|()| pipeline)
     }
 
     /// Hands over a segment and waits for a buffer to fill, unless it was the last. `None` if the pipeline broke.

@@ -1,0 +1,174 @@
+//! Decides which stored entries can be copied.
+
+use std::collections::HashMap;
+
+use gix_pack::data::entry::Header;
+
+use super::Error;
+use super::select::{Entry, Selected};
+use crate::progress::Progress;
+use crate::store::{self, Position, Reader, Store};
+use crate::walk;
+
+/// Entries between two looks at the progress.
+const REPORT: u32 = 4_096;
+
+/// A packed object that has to be encoded, as it is stored as a delta against an object that is not sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Orphan {
+    pub(super) at: Position,
+    /// The longest chain of copied deltas that ends at it.
+    pub(super) height: u16,
+}
+
+/// Reads the headers of selected entries and finds those that cannot be copied.
+pub(super) struct Classifier<'a> {
+    store: &'a Store,
+    members: &'a walk::Objects,
+    reader: Reader,
+    orphans: Vec<Orphan>,
+    /// Orphans and the deltas that stand on them, by pack and offset: the orphan, and how many deltas above it.
+    above: HashMap<(usize, u64), (u32, u16)>,
+    /// True if a pack before the current one has selected entries.
+    later: bool,
+    /// Bytes of the entries that will be copied.
+    bytes: u64,
+}
+
+impl<'a> Classifier<'a> {
+    pub(super) fn new(store: &'a Store, members: &'a walk::Objects) -> Classifier<'a> {
+        Classifier {
+            store,
+            members,
+            reader: Reader::new(),
+            orphans: Vec::new(),
+            above: HashMap::new(),
+            later: false,
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn reader(&mut self) -> &mut Reader {
+        &mut self.reader
+    }
+
+    /// Orphans, in the order of the packs, and the bytes of all other entries.
+    pub(super) fn finish(self) -> (Vec<Orphan>, u64) {
+        (self.orphans, self.bytes)
+    }
+
+    /// Looks at the entries of one pack; packs come in the order of the store.
+    pub(super) fn pack(&mut self, selected: &Selected, progress: &dyn Progress) -> Result<(), Error> {
+        let mut spans = Spans::default();
+        let (store, members) = (self.store, self.members);
+        let mut seen = 0u32;
+        selected.each(
+            store,
+            |at| members.contains_packed(at),
+            |entry| {
+                seen += 1;
+                if seen.is_multiple_of(REPORT) && progress.interrupted() {
+                    return Err(Error::Interrupted);
+                }
+                spans.add(entry.offset, entry.end);
+                let header = self.reader.entry(&store.packs()[selected.pack], entry.offset)?;
+                if header.header.is_base() {
+                    self.bytes += entry.end.saturating_sub(entry.offset);
+                    return Ok(());
+                }
+                let key = (selected.pack, entry.offset);
+                match self.base(selected.pack, &entry, &header, &spans)? {
+                    Some(base) => {
+                        self.bytes += entry.end.saturating_sub(entry.offset);
+                        self.stack(key, base);
+                    }
+                    None => {
+                        self.above.insert(key, (self.orphans.len() as u32, 0));
+                        self.orphans.push(Orphan {
+                            at: entry.at,
+                            height: 0,
+                        });
+                    }
+                }
+                Ok(())
+            },
+        )?;
+        self.later = true;
+        Ok(())
+    }
+
+    /// Notes a copied delta that stands on an orphan.
+    fn stack(&mut self, key: (usize, u64), base: (usize, u64)) {
+        if let Some(&(orphan, below)) = self.above.get(&base) {
+            let height = below.saturating_add(1);
+            self.above.insert(key, (orphan, height));
+            let orphan = &mut self.orphans[orphan as usize];
+            orphan.height = orphan.height.max(height);
+        }
+    }
+
+    /// Pack and offset of the entry that serves as the base of a delta, if the delta can be copied: its base is in the
+    /// set, and comes before it, or is whole.
+    fn base(
+        &mut self,
+        pack: usize,
+        entry: &Entry,
+        header: &gix_pack::data::Entry,
+        spans: &Spans,
+    ) -> Result<Option<(usize, u64)>, store::Error> {
+        let data = &self.store.packs()[pack];
+        let canonical = match header.header {
+            Header::OfsDelta { base_distance } => {
+                let Some(offset) = header.checked_base_pack_offset(base_distance) else {
+                    return Ok(None); // reading it tells what is wrong
+                };
+                if spans.contains(offset) {
+                    return Ok(Some((pack, offset)));
+                }
+                // If it is sent all the same, then from a pack before this one.
+                if !self.later {
+                    return Ok(None);
+                }
+                data.local_at(offset)
+                    .and_then(|local| self.store.find(data.id(local)))
+            }
+            Header::RefDelta { base_id } => self.store.find(&base_id),
+            _ => None,
+        };
+        let Some(canonical) = canonical.filter(|&at| self.members.contains_packed(at)) else {
+            return Ok(None);
+        };
+        let home = self.store.pack_number(canonical);
+        let (holder, local) = self.store.pack_of(canonical);
+        let offset = holder.offset(local);
+        let usable = home < pack
+            || (home == pack && offset < entry.offset)
+            // Git completes packs with bases at their end. Only whole ones cannot lead back here.
+            || (home == pack && offset > entry.offset && self.reader.entry(holder, offset)?.header.is_base());
+        Ok(usable.then_some((home, offset)))
+    }
+}
+
+/// Stretches of a pack that are covered by selected entries.
+#[derive(Debug, Default)]
+struct Spans(Vec<(u64, u64)>);
+
+impl Spans {
+    /// Adds an entry; they come in order.
+    fn add(&mut self, start: u64, end: u64) {
+        match self.0.last_mut() {
+            Some((_, last)) if *last == start => *last = end,
+            _ => self.0.push((start, end)),
+        }
+    }
+
+    fn contains(&self, offset: u64) -> bool {
+        match self.0.last() {
+            Some(&(start, end)) if start <= offset => offset < end,
+            _ => {
+                let after = self.0.partition_point(|&(start, _)| start <= offset);
+                after > 0 && offset < self.0[after - 1].1
+            }
+        }
+    }
+}
