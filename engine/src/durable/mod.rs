@@ -165,7 +165,7 @@ pub(crate) fn create_unique(
 }
 
 /// Sixteen hexadecimal digits that differ from call to call and from process to process.
-fn unique() -> String {
+pub(crate) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     // The standard library seeds this state from the operating system, which is randomness enough for a file name.
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();

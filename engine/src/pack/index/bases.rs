@@ -151,6 +151,7 @@ impl Kept {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // in tests, failing is the point
 mod tests {
     use super::*;
 

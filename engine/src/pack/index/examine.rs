@@ -229,6 +229,7 @@ fn safe_name(name: &bstr::BStr, mode: u32) -> Result<(), component::Error> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // in tests, failing is the point
 mod tests {
     use bstr::ByteSlice as _;
 
