@@ -4,10 +4,11 @@ use std::io;
 use std::path::PathBuf;
 
 use gix_hash::ObjectId;
-use ingot_engine::{connectivity, import, pack::write, repository, store, walk};
+use ingot_engine::pack::{index, write};
+use ingot_engine::{durable, import, repository, store, walk};
 
 use crate::flock;
-use crate::protocol::{ContentId, chain, pack_stream, publication, refs};
+use crate::protocol::{ContentId, chain, publication, refs};
 use crate::{state, storage};
 
 /// An operation on a remote failed. Nothing of the user has moved.
@@ -75,7 +76,7 @@ pub enum Error {
         /// The pack.
         id: ContentId,
         /// Why.
-        source: Box<import::Error>,
+        source: Box<index::Error>,
     },
     /// A pack that the chain does not list.
     #[error("pack {id} is not part of this chain")]
@@ -150,6 +151,9 @@ pub enum Error {
     /// A pack could not be made.
     #[error(transparent)]
     Write(write::Error),
+    /// A file could not be written or removed.
+    #[error(transparent)]
+    File(#[from] durable::Error),
     /// No room for temporary files.
     #[error("cannot make a temporary folder: {0}")]
     Temporary(io::Error),
@@ -210,14 +214,17 @@ impl Error {
         Error::Stream { id, source }
     }
 
-    /// A failure while a decrypted pack was indexed: the stream's own, the user's, the disk's, or the pack's.
-    pub(super) fn from_import(id: ContentId, source: import::Error) -> Error {
-        match source {
-            import::Error::Interrupted => Error::Interrupted,
-            source => Error::Pack {
+    /// A failure while a decrypted pack was indexed: the user's, the stream's own, the disk's, or the pack's.
+    pub(super) fn from_import(id: ContentId, error: import::Error) -> Error {
+        match error {
+            import::Error::Pack(index::Error::Interrupted) => Error::Interrupted,
+            import::Error::Pack(index::Error::Read { source, .. }) => Error::Stream { id, source },
+            import::Error::Pack(index::Error::File { .. }) => Error::Import(error),
+            import::Error::Pack(source) => Error::Pack {
                 id,
                 source: Box::new(source),
             },
+            other => other.into(),
         }
     }
 }
@@ -274,8 +281,8 @@ impl From<write::Error> for Error {
 impl From<import::Error> for Error {
     fn from(error: import::Error) -> Self {
         match error {
-            import::Error::Interrupted => Error::Interrupted,
-            import::Error::Missing { id, referrer } => Error::Missing { id, referrer },
+            import::Error::Pack(index::Error::Interrupted) => Error::Interrupted,
+            import::Error::Walk(error) => error.into(),
             error => Error::Import(error),
         }
     }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use gix::object::Kind as ObjectKind;
 use gix_hash::ObjectId;
-use ingot_engine::import::{self, Import};
+use ingot_engine::durable;
+use ingot_engine::import::{Connectivity, Import, Limits, PublishedPack};
 
 use super::{Error, Local, Remote, View, refnames};
 use crate::protocol::ContentId;
@@ -97,7 +98,7 @@ impl Remote<'_> {
             state.packs = brought.ids.iter().copied().collect();
             memory.record(state)?;
         }
-        let keep = published.into_iter().filter_map(|pack| pack.keep).collect();
+        let keep = self.keep_largest(published)?;
         Ok(Fetched {
             keep,
             packs: brought.ids.len(),
@@ -114,12 +115,12 @@ impl Remote<'_> {
         frontier: &[ObjectId],
         local: &Local<'_>,
         options: FetchOptions,
-    ) -> Result<(Brought, Vec<import::Published>), Error> {
+    ) -> Result<(Brought, Vec<PublishedPack>), Error> {
         let mut import = local.begin_import(self.threads)?;
         let brought = self.take_packs(view, packs, &mut import)?;
         let tips: Vec<ObjectId> = view.refs().values().copied().collect();
-        self.require_complete(&mut import, view, &tips, frontier)?;
-        let published = import.publish(options.keep, self.progress)?;
+        self.require_complete(&import, view, &tips, frontier)?;
+        let published = import.publish(options.keep)?;
         Ok((brought, published))
     }
 
@@ -139,7 +140,7 @@ impl Remote<'_> {
             let stored = self.storage.open_pack(&pack.id)?;
             let opened = Opener::new(stored, &key, pack, self.threads);
             let mut stream = opened.map_err(|source| Error::from_stream(pack.id, source))?;
-            let info = import.add_pack(&mut stream, self.progress);
+            let info = import.add_pack(&mut stream, &Limits::default(), self.progress);
             let info = info.map_err(|source| Error::from_import(pack.id, source))?;
             brought.objects += u64::from(info.objects);
             brought.bytes += super::view::stored_size(pack);
@@ -151,14 +152,17 @@ impl Remote<'_> {
     /// Requires that everything reachable from `tips` is there once the import is published.
     pub(super) fn require_complete(
         &self,
-        import: &mut Import,
+        import: &Import,
         view: &View,
         tips: &[ObjectId],
         frontier: &[ObjectId],
     ) -> Result<(), Error> {
-        import.check(tips, frontier, self.progress)?;
+        if let Connectivity::Missing { id, referrer } = import.check(tips, frontier, self.progress)? {
+            return Err(Error::Missing { id, referrer });
+        }
+        let store = import.store()?;
         for (name, id) in view.refs().iter().filter(|(name, _)| refnames::is_branch(name)) {
-            match import.kind(id)? {
+            match store.header(id)?.map(|(kind, _)| kind) {
                 Some(ObjectKind::Commit) => {}
                 kind => {
                     return Err(Error::BranchKind {
@@ -170,6 +174,23 @@ impl Remote<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Git takes one `.keep` file off again for each fetch, and warns of any more. So the largest pack keeps its own; the
+    /// others, whose objects a collection would only move, go without.
+    fn keep_largest(&self, published: Vec<PublishedPack>) -> Result<Vec<PathBuf>, Error> {
+        let mut packs: Vec<(u32, PathBuf)> = published
+            .into_iter()
+            .filter_map(|pack| Some((pack.objects, pack.keep?)))
+            .collect();
+        packs.sort();
+        let largest = packs.pop();
+        for (_, keep) in packs {
+            self.fs
+                .unlink(&keep)
+                .map_err(|source| durable::Error::new("remove", &keep, source))?;
+        }
+        Ok(largest.into_iter().map(|(_, keep)| keep).collect())
     }
 
     fn is_behind(&self, memory: &Continuity, view: &View) -> bool {

@@ -86,7 +86,7 @@ impl Remote<'_> {
         let mut import = Import::begin(room.path(), format, options)?;
         let brought = self.take_packs(view, packs, &mut import)?;
         let tips: Vec<ObjectId> = view.refs().values().copied().collect();
-        self.require_complete(&mut import, view, &tips, &[])?;
+        self.require_complete(&import, view, &tips, &[])?;
         Ok(brought.objects)
     }
 }
