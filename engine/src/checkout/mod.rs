@@ -10,6 +10,7 @@ mod entries;
 mod error;
 mod names;
 mod objects;
+mod worker;
 mod write;
 
 use std::io::Write as _;
