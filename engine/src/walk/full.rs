@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use gix_hash::{ObjectId, oid};
 
 use super::Request;
+use super::covered::{self, Failure};
 use super::error::Error;
 use super::frontier::Frontier;
 use super::history::History;
@@ -20,31 +21,38 @@ use crate::store::{Position, Store};
 /// How many commits pass between two looks at the progress.
 const TICK: u64 = 1024;
 
-/// Finds everything that `request.wants` reach.
-pub(super) fn enumerate(
-    store: &Store,
+/// Finds everything that `wants` reach.
+pub(super) fn everything(
+    history: &mut History<'_>,
+    wants: &Tips,
     request: &Request<'_>,
     progress: &dyn Progress,
 ) -> Result<Objects, Error> {
-    let wants = Tips::of(store, request.wants, &Tips::default(), false)?;
-    let marks = Marks::new(store);
-    let mut roots = commits(&marks, &wants.commits, request, progress)?;
-    others(&marks, &mut roots, &wants, Side::New);
+    if let Some(objects) = with_bitmap(history, wants, &Tips::default(), request, progress)? {
+        return Ok(objects);
+    }
+    let marks = Marks::new(history.store());
+    let mut roots = commits(&marks, history, &wants.commits, progress)?;
+    others(&marks, &mut roots, wants, Side::New);
     trees::expand(&marks, roots, Side::New, request.threads(), progress)?;
     Ok(marks.into_objects())
 }
 
-/// Finds what the new commits of `frontier` and the other `wants` reach, where that is a large part of history. All that
-/// the commits at the edge hold is marked as known first, so that exactly what the receiver lacks remains.
+/// Finds what `wants` reach and `haves` do not, where that is a large part of history. All that the receiver's commits at
+/// the edge hold is marked as known first, so that exactly what the receiver lacks remains. The search of `frontier`
+/// need not be complete: with a bitmap it is not needed.
 pub(super) fn beyond(
-    store: &Store,
-    frontier: &Frontier,
-    wants: &Tips,
-    haves: &Tips,
+    history: &mut History<'_>,
+    mut frontier: Frontier,
+    (wants, haves): (&Tips, &Tips),
     request: &Request<'_>,
     progress: &dyn Progress,
 ) -> Result<Objects, Error> {
-    let marks = Marks::new(store);
+    if let Some(objects) = with_bitmap(history, wants, haves, request, progress)? {
+        return Ok(objects);
+    }
+    frontier.run(usize::MAX, history, progress)?;
+    let marks = Marks::new(history.store());
     let (mut known, mut new) = (Level::default(), Level::default());
     others(&marks, &mut known, haves, Side::Known);
     for commit in frontier.new_commits() {
@@ -58,17 +66,61 @@ pub(super) fn beyond(
     trees::expand(&marks, known, Side::Known, request.threads(), progress)?;
     others(&marks, &mut new, wants, Side::New);
     for commit in frontier.new_commits() {
-        marks.mark(&commit.id, COMMIT, ROOT);
         let tree = commit.tree.expect("new commits have been read");
-        if new.add(&marks, &tree, TREE) == Marked::Missing {
-            return Err(Error::Missing {
-                id: tree,
-                referrer: Some(commit.id),
-            });
-        }
+        root(&marks, &mut new, &commit.id, &tree)?;
     }
     trees::expand(&marks, new, Side::New, request.threads(), progress)?;
     Ok(marks.into_objects())
+}
+
+/// Finds what `wants` reach and `haves` do not with the help of a bitmap. `None` if there is none that can be used.
+fn with_bitmap(
+    history: &mut History<'_>,
+    wants: &Tips,
+    haves: &Tips,
+    request: &Request<'_>,
+    progress: &dyn Progress,
+) -> Result<Option<Objects>, Error> {
+    // The sets hold what lies behind the commits where a shallow history ends.
+    if request.verify || !request.shallow.is_empty() {
+        return Ok(None);
+    }
+    let Some(bitmap) = history.store().bitmap() else {
+        return Ok(None);
+    };
+    let marks = Marks::new(history.store());
+    for (tips, side) in [(haves, Side::Known), (wants, Side::New)] {
+        let above = match covered::mark(&marks, &bitmap, history, &tips.commits, side, progress) {
+            Ok(above) => above,
+            Err(Failure::Bitmap) => return Ok(None),
+            Err(Failure::Walk(error)) => return Err(error),
+        };
+        let mut level = Level::default();
+        others(&marks, &mut level, tips, side);
+        for commit in above {
+            match side {
+                Side::New => root(&marks, &mut level, &commit.id, &commit.tree)?,
+                Side::Known => {
+                    marks.mark(&commit.id, COMMIT | KNOWN, ROOT);
+                    level.add(&marks, &commit.tree, TREE | KNOWN);
+                }
+            }
+        }
+        trees::expand(&marks, level, side, request.threads(), progress)?;
+    }
+    Ok(Some(marks.into_objects()))
+}
+
+/// Marks a new commit and takes up its tree.
+fn root(marks: &Marks<'_>, level: &mut Level, commit: &oid, tree: &oid) -> Result<(), Error> {
+    marks.mark(commit, COMMIT, ROOT);
+    match level.add(marks, tree, TREE) {
+        Marked::Missing => Err(Error::Missing {
+            id: tree.to_owned(),
+            referrer: Some(commit.to_owned()),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Marks tips that are no commits.
@@ -87,11 +139,10 @@ fn others(marks: &Marks<'_>, level: &mut Level, tips: &Tips, side: Side) {
 /// Marks all commits that `tips` reach. Returns their trees, unread.
 fn commits(
     marks: &Marks<'_>,
+    history: &mut History<'_>,
     tips: &[ObjectId],
-    request: &Request<'_>,
     progress: &dyn Progress,
 ) -> Result<Level, Error> {
-    let mut history = History::new(marks.store(), request.shallow);
     let mut queue = Queue::default();
     let mut roots = Level::default();
     for id in tips {

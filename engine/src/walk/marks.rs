@@ -28,6 +28,16 @@ const KINDS: u8 = COMMIT | TREE | BLOB | TAG;
 /// Loose objects are divided by their first byte, so that threads seldom wait for each other.
 const SHARDS: usize = 64;
 
+/// The bit for a kind.
+pub(super) fn bit(kind: Kind) -> u8 {
+    match kind {
+        Kind::Commit => COMMIT,
+        Kind::Tree => TREE,
+        Kind::Blob => BLOB,
+        Kind::Tag => TAG,
+    }
+}
+
 /// Ids are hashes already: their first bytes do.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct IdHasher(u64);
