@@ -20,6 +20,7 @@ mod batch;
 mod deltas;
 mod error;
 mod examine;
+mod ids;
 mod input;
 mod make;
 mod pack_file;

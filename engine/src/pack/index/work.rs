@@ -7,7 +7,7 @@ use super::bases::Bases;
 use super::error::Error;
 use super::pack_file::PackFile;
 use super::references::References;
-use super::table::{Entries, Object, Resolved};
+use super::table::{Entries, Resolved};
 use super::{Limits, Options};
 use crate::progress::Progress;
 use crate::store::Store;
@@ -58,12 +58,6 @@ impl<'a> Work<'a> {
 
     pub(super) fn resolved(&self) -> MutexGuard<'_, Resolved> {
         self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes what objects are, and that they are done.
-    pub(super) fn record(&self, objects: &mut Vec<Object>) {
-        self.resolved().add(objects);
-        objects.clear();
     }
 
     /// Keeps the first failure and makes the other threads stop.
