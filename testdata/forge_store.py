@@ -57,8 +57,10 @@ class World:
         self.owner = self.forge.device()
         self.second, self.third, self.stranger = (self.forge.device(self.owner.root) for _ in range(3))
         for name in ("owner", "second"):
-            with open(os.path.join(folder, f"{name}.key.json"), "wb") as file:
+            path = os.path.join(folder, f"{name}.key.json")
+            with open(path, "wb") as file:
                 file.write(forge.key_file(getattr(self, name)))
+            os.chmod(path, 0o600)
         owner = forge.member(self.owner, administrator=True)
         self.forge.publish(self.owner, policy=forge.policy(self.owner, [owner]))
         members = [owner, forge.member(self.second), forge.member(self.third)]

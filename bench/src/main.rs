@@ -73,12 +73,25 @@ fn main() -> ExitCode {
 fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
     let mut report = Report::default();
     let json = match rows {
-        Rows::Remote { source, binaries, peer, rounds, tiny, json } => {
+        Rows::Remote {
+            source,
+            binaries,
+            peer,
+            rounds,
+            tiny,
+            json,
+        } => {
             let own = match binaries {
                 Some(folder) => folder,
-                None => std::env::current_exe()?.parent().ok_or("this program lies in no folder")?.to_owned(),
+                None => std::env::current_exe()?
+                    .parent()
+                    .ok_or("this program lies in no folder")?
+                    .to_owned(),
             };
-            let mut tools = vec![remote::Tool::Plain, remote::Tool::Encrypted("ingot".into(), own.canonicalize()?)];
+            let mut tools = vec![
+                remote::Tool::Plain,
+                remote::Tool::Encrypted("ingot".into(), own.canonicalize()?),
+            ];
             if let Some(folder) = peer {
                 tools.push(remote::Tool::Encrypted("peer".into(), folder.canonicalize()?));
             }
@@ -86,10 +99,19 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             json
         }
         Rows::Engine { source, rounds, json } => {
-            engine::run(&std::env::current_exe()?, &source.canonicalize()?, rounds, &mut report)?;
+            engine::run(
+                &std::env::current_exe()?,
+                &source.canonicalize()?,
+                rounds,
+                &mut report,
+            )?;
             json
         }
         Rows::Probe { step } => return probe::run(&step),
     };
-    Ok(if json { serde_json::to_string_pretty(&report)? } else { report.table("git") })
+    Ok(if json {
+        serde_json::to_string_pretty(&report)?
+    } else {
+        report.table("git")
+    })
 }

@@ -36,15 +36,21 @@ pub enum Step {
 /// Does the step.
 pub fn run(step: &Step) -> Result<String, Box<dyn std::error::Error>> {
     match step {
-        Step::Enumerate { repository } => with_objects(repository, |_, objects| Ok(format!("{} objects", objects.len()))),
+        Step::Enumerate { repository } => {
+            with_objects(repository, |_, objects| Ok(format!("{} objects", objects.len())))
+        }
         Step::Pack { repository } => with_objects(repository, |store, objects| {
             let plan = write::plan(store, objects, &write::Options::default(), &Silent)?;
             let summary = plan.stream(&mut io::sink(), &Silent)?;
             Ok(format!("{} objects, {} bytes", summary.objects, summary.bytes))
         }),
         Step::Index { pack, into } => {
-            let indexed =
-                index::index(&mut File::open(pack)?, into, &index::Options::new(gix_hash::Kind::Sha1), &Silent)?;
+            let indexed = index::index(
+                &mut File::open(pack)?,
+                into,
+                &index::Options::new(gix_hash::Kind::Sha1),
+                &Silent,
+            )?;
             Ok(format!("{} objects, {}", indexed.objects, indexed.id))
         }
     }
@@ -57,7 +63,10 @@ fn with_objects(
     let repository = Repository::open(repository)?;
     let store = repository.store()?;
     let head = repository.gix().head_id()?.detach();
-    let request = walk::Request { wants: &[head], ..walk::Request::default() };
+    let request = walk::Request {
+        wants: &[head],
+        ..walk::Request::default()
+    };
     let objects = walk::enumerate(&store, &request, &Silent)?;
     then(&store, &objects)
 }

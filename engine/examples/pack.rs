@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         wants: &wants,
         haves: &haves,
         threads: options.threads,
-        shallow: &[],
+        ..walk::Request::default()
     };
     let objects = walk::enumerate(&store, &request, &Silent)?;
     phases.end("walk");

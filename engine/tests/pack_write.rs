@@ -39,7 +39,7 @@ fn enumerate(store: &Store, wants: &[ObjectId], haves: &[ObjectId]) -> walk::Obj
         wants,
         haves,
         threads: 1,
-        shallow: &[],
+        ..walk::Request::default()
     };
     walk::enumerate(store, &request, &Silent).unwrap()
 }
@@ -103,8 +103,11 @@ fn check_since(repo: &Repo, format: Format, base: &str) -> Vec<u8> {
     let receiver = Repo::empty(format);
     repo.git(&["update-ref", "refs/heads/base", base]);
     receiver.git(&["fetch", "-q", repo.path().to_str().unwrap(), "base"]);
-    let exclude = format!("^{base}");
-    judge(&receiver, &pack, &git::objects(repo.path(), &["HEAD", &exclude]));
+    let store = Store::open(&repo.objects(), hash_kind(format)).unwrap();
+    let members = enumerate(&store, &ids(repo, &["HEAD"]), &ids(repo, &[base]));
+    let mut sent: Vec<String> = members.ids(&store).map(|id| id.to_string()).collect();
+    sent.sort();
+    judge(&receiver, &pack, &sent);
     pack
 }
 

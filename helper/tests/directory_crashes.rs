@@ -117,7 +117,11 @@ fn every_crash_leaves_the_old_state_or_the_new_and_the_next_run_finishes() {
 
 #[test]
 fn leaving_out_syncs_would_be_noticed() {
-    let (_temp, recording) = recorded();
+    let temp = TempDir::new().expect("temporary folder");
+    init(&store_at(temp.path(), durable::real())).expect("begun");
+    let recording = Arc::new(Recording::new(temp.path()).expect("recording"));
+    publish(&store_at(temp.path(), recording.clone())).expect("published");
+    recording.mark("published");
     for (files, folders) in [(true, false), (false, true)] {
         let mut broken = 0;
         recording.each_crash_without_syncs(files, folders, |crash| {

@@ -8,6 +8,7 @@
 
 pub mod checker;
 pub mod git;
+pub mod random;
 pub mod repo;
 
 use std::path::{Path, PathBuf};

@@ -7,13 +7,14 @@ use gix_hash::{ObjectId, oid};
 
 use super::Request;
 use super::error::Error;
+use super::frontier::Frontier;
 use super::history::History;
 use super::marks::{BLOB, COMMIT, KNOWN, Marked, Marks, TAG, TREE};
 use super::name_hash::ROOT;
 use super::objects::Objects;
 use super::tips::Tips;
 use super::trees::{self, Level, Side};
-use crate::progress::{Progress, Unit};
+use crate::progress::Progress;
 use crate::store::{Position, Store};
 
 /// How many commits pass between two looks at the progress.
@@ -25,51 +26,68 @@ pub(super) fn enumerate(
     request: &Request<'_>,
     progress: &dyn Progress,
 ) -> Result<Objects, Error> {
-    progress.begin("Finding objects", None, Unit::Objects);
-    let known = Tips::of(store, request.haves, &Tips::default(), true)?;
-    let tips = Tips::of(store, request.wants, &known, false)?;
+    let wants = Tips::of(store, request.wants, &Tips::default(), false)?;
     let marks = Marks::new(store);
-    mark_known(&marks, &known, request, progress)?;
-    for id in &tips.tags {
-        marks.mark(id, TAG, ROOT);
-    }
-    let mut roots = commits(&marks, &tips.commits, Side::New, request, progress)?;
-    for id in &tips.trees {
-        roots.add(&marks, id, TREE);
-    }
-    for id in &tips.blobs {
-        marks.mark(id, BLOB, ROOT);
-    }
+    let mut roots = commits(&marks, &wants.commits, request, progress)?;
+    others(&marks, &mut roots, &wants, Side::New);
     trees::expand(&marks, roots, Side::New, request.threads(), progress)?;
-    progress.end();
     Ok(marks.into_objects())
 }
 
-/// Marks everything that the receiver's tips reach.
-fn mark_known(
-    marks: &Marks<'_>,
-    tips: &Tips,
+/// Finds what the new commits of `frontier` and the other `wants` reach, where that is a large part of history. All that
+/// the commits at the edge hold is marked as known first, so that exactly what the receiver lacks remains.
+pub(super) fn beyond(
+    store: &Store,
+    frontier: &Frontier,
+    wants: &Tips,
+    haves: &Tips,
     request: &Request<'_>,
     progress: &dyn Progress,
-) -> Result<(), Error> {
-    for id in &tips.tags {
-        marks.mark(id, TAG | KNOWN, ROOT);
+) -> Result<Objects, Error> {
+    let marks = Marks::new(store);
+    let (mut known, mut new) = (Level::default(), Level::default());
+    others(&marks, &mut known, haves, Side::Known);
+    for commit in frontier.new_commits() {
+        for &parent in &commit.parents {
+            let parent = &frontier.nodes()[parent as usize];
+            if let (true, Some(tree)) = (parent.is_old(), parent.tree) {
+                known.add(&marks, &tree, TREE | KNOWN);
+            }
+        }
     }
-    let mut roots = commits(marks, &tips.commits, Side::Known, request, progress)?;
+    trees::expand(&marks, known, Side::Known, request.threads(), progress)?;
+    others(&marks, &mut new, wants, Side::New);
+    for commit in frontier.new_commits() {
+        marks.mark(&commit.id, COMMIT, ROOT);
+        let tree = commit.tree.expect("new commits have been read");
+        if new.add(&marks, &tree, TREE) == Marked::Missing {
+            return Err(Error::Missing {
+                id: tree,
+                referrer: Some(commit.id),
+            });
+        }
+    }
+    trees::expand(&marks, new, Side::New, request.threads(), progress)?;
+    Ok(marks.into_objects())
+}
+
+/// Marks tips that are no commits.
+fn others(marks: &Marks<'_>, level: &mut Level, tips: &Tips, side: Side) {
+    for id in &tips.tags {
+        marks.mark(id, TAG | side.bits(), ROOT);
+    }
     for id in &tips.trees {
-        roots.add(marks, id, TREE | KNOWN);
+        level.add(marks, id, TREE | side.bits());
     }
     for id in &tips.blobs {
-        marks.mark(id, BLOB | KNOWN, ROOT);
+        marks.mark(id, BLOB | side.bits(), ROOT);
     }
-    trees::expand(marks, roots, Side::Known, request.threads(), progress)
 }
 
 /// Marks all commits that `tips` reach. Returns their trees, unread.
 fn commits(
     marks: &Marks<'_>,
     tips: &[ObjectId],
-    side: Side,
     request: &Request<'_>,
     progress: &dyn Progress,
 ) -> Result<Level, Error> {
@@ -77,22 +95,21 @@ fn commits(
     let mut queue = Queue::default();
     let mut roots = Level::default();
     for id in tips {
-        queue.add(marks, id, side, None)?;
+        queue.add(marks, id, None)?;
     }
     let mut done = 0;
     while let Some(id) = queue.next(marks.store()) {
         let commit = history
             .commit(&id, None)?
             .ok_or(Error::Missing { id, referrer: None })?;
-        let tree = roots.add(marks, &commit.tree, TREE | side.bits());
-        if tree == Marked::Missing && side == Side::New {
+        if roots.add(marks, &commit.tree, TREE) == Marked::Missing {
             return Err(Error::Missing {
                 id: commit.tree,
                 referrer: Some(id),
             });
         }
         for parent in &commit.parents {
-            queue.add(marks, parent, side, Some(&id))?;
+            queue.add(marks, parent, Some(&id))?;
         }
         done += 1;
         if done % TICK == 0 {
@@ -114,8 +131,8 @@ struct Queue {
 }
 
 impl Queue {
-    fn add(&mut self, marks: &Marks<'_>, id: &oid, side: Side, referrer: Option<&oid>) -> Result<(), Error> {
-        match marks.mark(id, COMMIT | side.bits(), ROOT) {
+    fn add(&mut self, marks: &Marks<'_>, id: &oid, referrer: Option<&oid>) -> Result<(), Error> {
+        match marks.mark(id, COMMIT, ROOT) {
             Marked::Packed(at) => {
                 let (pack, local) = marks.store().pack_of(at);
                 let number = marks.store().pack_number(at) as u32;
@@ -123,7 +140,6 @@ impl Queue {
             }
             Marked::Loose => self.loose.push(id.to_owned()),
             Marked::Seen => {}
-            Marked::Missing if side == Side::Known => {}
             Marked::Missing => {
                 return Err(Error::Missing {
                     id: id.to_owned(),

@@ -9,7 +9,10 @@
 //! Replaced objects (`refs/replace`) and grafts are never followed, and submodule entries are not objects of this
 //! repository.
 
+mod ancestry;
+mod changes;
 mod error;
+mod frontier;
 mod full;
 mod history;
 mod marks;
@@ -17,15 +20,25 @@ pub mod name_hash;
 mod objects;
 mod tips;
 mod tree_cache;
+mod tree_reader;
 mod trees;
 
 use gix_hash::ObjectId;
 
+pub use ancestry::{AheadBehind, ahead_behind, commits, is_ancestor};
 pub use error::{Error, Fault};
 pub use objects::{Counts, Object, Objects, Place};
 
-use crate::progress::Progress;
+use changes::Changes;
+use frontier::Frontier;
+use history::History;
+use tips::Tips;
+
+use crate::progress::{Progress, Unit};
 use crate::store::Store;
+
+/// From so many new commits on, their trees are read level by level instead of being compared commit by commit.
+const LARGE: usize = 8192;
 
 /// What to enumerate.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,5 +66,33 @@ impl Request<'_> {
 ///
 /// With haves, a few objects too many may be found, as in Git: old content that comes back, for example. Never too few.
 pub fn enumerate(store: &Store, request: &Request<'_>, progress: &dyn Progress) -> Result<Objects, Error> {
-    full::enumerate(store, request, progress)
+    enumerate_with(store, request, LARGE, progress)
 }
+
+/// [`enumerate`] with the number of commits from which on it goes level by level.
+fn enumerate_with(
+    store: &Store,
+    request: &Request<'_>,
+    large: usize,
+    progress: &dyn Progress,
+) -> Result<Objects, Error> {
+    progress.begin("Finding objects", None, Unit::Objects);
+    let haves = Tips::of(store, request.haves, &Tips::default(), true)?;
+    let objects = if haves.is_empty() {
+        full::enumerate(store, request, progress)?
+    } else {
+        let wants = Tips::of(store, request.wants, &haves, false)?;
+        let mut history = History::new(store, request.shallow);
+        let frontier = Frontier::find(&mut history, &wants.commits, &haves.commits, progress)?;
+        drop(history);
+        match frontier.new_len() < large {
+            true => Changes::new(store).find(&frontier, &wants, &haves, progress)?,
+            false => full::beyond(store, &frontier, &wants, &haves, request, progress)?,
+        }
+    };
+    progress.end();
+    Ok(objects)
+}
+
+#[cfg(test)]
+mod tests;

@@ -40,7 +40,8 @@ fn git_accepts_the_files() {
         let mut source = &bytes[..];
         let folder = other.objects().join("pack");
         let indexed =
-            ingot_engine::pack::index::index(&mut source, &folder, &options, &ingot_engine::progress::Silent).unwrap();
+            ingot_engine::pack::index::index(&mut source, &folder, &options, &ingot_engine::progress::Silent)
+                .unwrap();
         other.git(&["verify-pack", indexed.pack.to_str().unwrap()]);
         let head = repo.git(&["rev-parse", "HEAD"]);
         other.git(&["update-ref", "HEAD", &head]);
@@ -198,7 +199,12 @@ fn large_blobs_are_not_held() {
         let mut forge = Forge::new(format);
         assert_eq!(forge.whole(Kind::Blob, &large), offset);
         forge.delta_to_offset(offset, &delta(&large, &larger));
-        assert!(ours_with(&forge.finish(), &limited).unwrap_err().to_string().contains("limit"));
+        assert!(
+            ours_with(&forge.finish(), &limited)
+                .unwrap_err()
+                .to_string()
+                .contains("limit")
+        );
     }
 }
 

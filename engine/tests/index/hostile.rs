@@ -14,7 +14,14 @@ fn small_pack(format: Format) -> Vec<u8> {
     let repo = Repo::scripted("history", format);
     git::with_input(
         repo.path(),
-        &["pack-objects", "--stdout", "-q", "--all", "--revs", "--delta-base-offset"],
+        &[
+            "pack-objects",
+            "--stdout",
+            "-q",
+            "--all",
+            "--revs",
+            "--delta-base-offset",
+        ],
         b"",
     )
 }
@@ -23,7 +30,9 @@ fn small_pack(format: Format) -> Vec<u8> {
 fn cut_off_anywhere() {
     for format in Format::BOTH {
         let pack = small_pack(format);
-        for length in (0..pack.len()).filter(|length| *length < 400 || length % 61 == 0 || length + 80 > pack.len()) {
+        for length in
+            (0..pack.len()).filter(|length| *length < 400 || length % 61 == 0 || length + 80 > pack.len())
+        {
             let result = ours(format, &pack[..length], 1 + length % 3);
             assert!(
                 matches!(result, Err(Error::Truncated { .. })),
@@ -59,8 +68,14 @@ fn wrong_headers_and_counts() {
     assert!(with(8, &(count - 1).to_be_bytes()).is_err());
     assert!(with(8, &0u32.to_be_bytes()).is_err());
     // A count for which there cannot be memory.
-    assert!(matches!(with(8, &(u32::MAX - 8).to_be_bytes()), Err(Error::Truncated { .. } | Error::EntryHeader { .. })));
-    assert!(matches!(with(8, &u32::MAX.to_be_bytes()), Err(Error::Limit { .. })));
+    assert!(matches!(
+        with(8, &(u32::MAX - 8).to_be_bytes()),
+        Err(Error::Truncated { .. } | Error::EntryHeader { .. })
+    ));
+    assert!(matches!(
+        with(8, &u32::MAX.to_be_bytes()),
+        Err(Error::Limit { .. })
+    ));
     let mut other = pack.clone();
     let last = other.len() - 1;
     other[last] ^= 1;
@@ -78,7 +93,10 @@ fn flipped_bits() {
         for at in (12..end).step_by(23).chain([4, 5, 6, 7, 8, 9, 10, 11]) {
             let mut damaged = pack.clone();
             damaged[at] ^= 1 << (at % 8);
-            assert!(ours(format, &damaged, 1).is_err(), "the checksum hides a change at {at}");
+            assert!(
+                ours(format, &damaged, 1).is_err(),
+                "the checksum hides a change at {at}"
+            );
             let damaged = reseal(format, damaged);
             if let Ok((_, files)) = ours(format, &damaged, 1 + at % 3) {
                 accepted += 1;
@@ -100,7 +118,10 @@ fn deltas_without_a_base() {
         forge.delta_to_id(missing, &delta(&base, &target));
         forge.delta_to_id(id(format, Kind::Blob, &target), &delta(&target, &base[..100]));
         match ours(format, &forge.finish(), 2) {
-            Err(Error::MissingBases { count: 2, missing: named }) => assert!(named.contains(&missing)),
+            Err(Error::MissingBases {
+                count: 2,
+                missing: named,
+            }) => assert!(named.contains(&missing)),
             other => panic!("{other:?}"),
         }
     }
@@ -118,7 +139,10 @@ fn deltas_that_depend_on_each_other() {
     let pack = forge.finish();
     assert!(Judge::new(format).index(&pack).is_err());
     for threads in [1, 2] {
-        assert!(matches!(ours(format, &pack, threads), Err(Error::MissingBases { count: 3, .. })));
+        assert!(matches!(
+            ours(format, &pack, threads),
+            Err(Error::MissingBases { count: 3, .. })
+        ));
     }
     // With one of them there as a whole, too, it is none.
     let mut forge = Forge::new(format);
@@ -160,14 +184,23 @@ fn sizes_that_are_not_true() {
         }
     }
     let base = noise(1000, 2);
-    for (base_size, result_size) in [(999, 1000), (1000, 999), (1000, 1001), (1000, 1 << 29), (1000, 1 << 62)] {
+    for (base_size, result_size) in [
+        (999, 1000),
+        (1000, 999),
+        (1000, 1001),
+        (1000, 1 << 29),
+        (1000, 1 << 62),
+    ] {
         let mut forge = Forge::new(format);
         let offset = forge.whole(Kind::Blob, &base);
         let mut delta = delta_header(base_size, result_size);
         forge::copy(0, 1000, &mut delta);
         forge.delta_to_offset(offset, &delta);
         let result = ours(format, &forge.finish(), 1);
-        assert!(matches!(result, Err(Error::Delta { .. } | Error::Limit { .. })), "{result:?}");
+        assert!(
+            matches!(result, Err(Error::Delta { .. } | Error::Limit { .. })),
+            "{result:?}"
+        );
     }
 }
 
@@ -206,10 +239,16 @@ fn bombs() {
     // One that says that it is small.
     let mut forge = Forge::new(format);
     forge.entry(Header::Blob, 100, &zeros);
-    assert!(matches!(ours_with(&forge.finish(), &options), Err(Error::EntrySize { .. })));
+    assert!(matches!(
+        ours_with(&forge.finish(), &options),
+        Err(Error::EntrySize { .. })
+    ));
     let mut forge = Forge::new(format);
     forge.entry(Header::Blob, 2 << 20, &zeros);
-    assert!(matches!(ours_with(&forge.finish(), &options), Err(Error::EntrySize { .. })));
+    assert!(matches!(
+        ours_with(&forge.finish(), &options),
+        Err(Error::EntrySize { .. })
+    ));
 
     let few = Options {
         limits: Limits {
@@ -223,10 +262,16 @@ fn bombs() {
     for number in 0..4u8 {
         forge.whole(Kind::Blob, &[number]);
     }
-    assert!(matches!(ours_with(&forge.finish(), &few), Err(Error::Limit { limit: 3, .. })));
+    assert!(matches!(
+        ours_with(&forge.finish(), &few),
+        Err(Error::Limit { limit: 3, .. })
+    ));
     let mut forge = Forge::new(format);
     forge.whole(Kind::Blob, &noise(2000, 1));
-    assert!(matches!(ours_with(&forge.finish(), &few), Err(Error::Limit { limit: 1000, .. })));
+    assert!(matches!(
+        ours_with(&forge.finish(), &few),
+        Err(Error::Limit { limit: 1000, .. })
+    ));
 }
 
 /// A stream that fails, or that comes a byte at a time.

@@ -74,7 +74,11 @@ fn trees_made_by_deltas() {
     for format in Format::BOTH {
         let blob = |number: u8| id(format, Kind::Blob, &[number]);
         let names: Vec<String> = (0..100).map(|number| format!("file-{number:03}")).collect();
-        let entries: Vec<_> = names.iter().enumerate().map(|(at, name)| ("100644", name.as_str(), blob(at as u8))).collect();
+        let entries: Vec<_> = names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| ("100644", name.as_str(), blob(at as u8)))
+            .collect();
         let base = tree(&entries);
         let mut changed = entries.clone();
         changed[40].2 = blob(200);
@@ -102,7 +106,11 @@ fn names_that_do_harm() {
                 let mut forge = Forge::new(format);
                 forge.whole(Kind::Tree, &harmful);
                 match ours(format, &forge.finish(), 1) {
-                    Err(Error::UnsafeName { id: tree, name: named, .. }) => {
+                    Err(Error::UnsafeName {
+                        id: tree,
+                        name: named,
+                        ..
+                    }) => {
                         assert_eq!(tree, id(format, Kind::Tree, &harmful));
                         assert_eq!(named, name);
                     }
@@ -113,7 +121,10 @@ fn names_that_do_harm() {
                 let mut forge = Forge::new(format);
                 let offset = forge.whole(Kind::Tree, &harmless);
                 forge.delta_to_offset(offset, &delta(&harmless, &harmful));
-                assert!(matches!(ours(format, &forge.finish(), 1), Err(Error::UnsafeName { .. })));
+                assert!(matches!(
+                    ours(format, &forge.finish(), 1),
+                    Err(Error::UnsafeName { .. })
+                ));
             }
         }
     }
@@ -136,7 +147,11 @@ fn objects_that_cannot_be_read() {
         let mut forge = Forge::new(format);
         forge.whole(*kind, bytes);
         match ours(format, &forge.finish(), 1) {
-            Err(Error::Malformed { id: named, kind: said, .. }) => {
+            Err(Error::Malformed {
+                id: named,
+                kind: said,
+                ..
+            }) => {
                 assert_eq!(named, id(format, *kind, bytes));
                 assert_eq!(said, *kind);
             }
@@ -147,7 +162,10 @@ fn objects_that_cannot_be_read() {
     let mut forge = Forge::new(format);
     let offset = forge.whole(Kind::Tree, &good);
     forge.delta_to_offset(offset, &delta(&good, &good[..good.len() - 3]));
-    assert!(matches!(ours(format, &forge.finish(), 1), Err(Error::Malformed { .. })));
+    assert!(matches!(
+        ours(format, &forge.finish(), 1),
+        Err(Error::Malformed { .. })
+    ));
 }
 
 #[test]

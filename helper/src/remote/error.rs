@@ -214,7 +214,10 @@ impl Error {
     pub(super) fn from_import(id: ContentId, source: import::Error) -> Error {
         match source {
             import::Error::Interrupted => Error::Interrupted,
-            source => Error::Pack { id, source: Box::new(source) },
+            source => Error::Pack {
+                id,
+                source: Box::new(source),
+            },
         }
     }
 }
@@ -224,9 +227,9 @@ fn storage_kind(error: &storage::Error) -> Kind {
         storage::Error::NotInitialized { .. } => Kind::NoStore,
         storage::Error::Locked(flock::Error::Interrupted { .. }) => Kind::Interrupted,
         storage::Error::Locked(_) => Kind::Locked,
-        storage::Error::Corrupt { .. } | storage::Error::HeadMissing { .. } | storage::Error::Absent { .. } => {
-            Kind::Alarm
-        }
+        storage::Error::Corrupt { .. }
+        | storage::Error::HeadMissing { .. }
+        | storage::Error::Absent { .. } => Kind::Alarm,
         _ => Kind::Failed,
     }
 }

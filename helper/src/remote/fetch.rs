@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use gix_hash::ObjectId;
 use gix::object::Kind as ObjectKind;
+use gix_hash::ObjectId;
 use ingot_engine::import::{self, Import};
 
 use super::{Error, Local, Remote, View, refnames};
+use crate::protocol::ContentId;
 use crate::protocol::manifest::PackDescriptor;
 use crate::protocol::pack_stream::Opener;
-use crate::protocol::ContentId;
 use crate::state::Continuity;
 
 /// How to fetch.
@@ -52,19 +52,37 @@ impl Remote<'_> {
     pub fn fetch(&self, local: &Local<'_>, options: FetchOptions) -> Result<Fetched, Error> {
         let (view, mut memory) = self.look()?;
         if view.refs().is_empty() {
-            return Ok(Fetched { keep: Vec::new(), packs: 0, objects: 0, bytes: 0, view });
+            return Ok(Fetched {
+                keep: Vec::new(),
+                packs: 0,
+                objects: 0,
+                bytes: 0,
+                view,
+            });
         }
         view.check_format(local.format())?;
         if self.is_connected_or_false(memory.as_ref(), &view, local) {
             if let Some(memory) = &mut memory {
                 memory.record(view.state())?;
             }
-            return Ok(Fetched { keep: Vec::new(), packs: 0, objects: 0, bytes: 0, view });
+            return Ok(Fetched {
+                keep: Vec::new(),
+                packs: 0,
+                objects: 0,
+                bytes: 0,
+                view,
+            });
         }
-        let imported = memory.as_ref().and_then(|memory| memory.state()).and_then(|state| state.imported_generation);
+        let imported = memory
+            .as_ref()
+            .and_then(|memory| memory.state())
+            .and_then(|state| state.imported_generation);
         let all: Vec<&PackDescriptor> = view.chain().packs().collect();
-        let new: Vec<&PackDescriptor> =
-            all.iter().copied().filter(|pack| imported.is_none_or(|imported| pack.generation > imported)).collect();
+        let new: Vec<&PackDescriptor> = all
+            .iter()
+            .copied()
+            .filter(|pack| imported.is_none_or(|imported| pack.generation > imported))
+            .collect();
         let frontier = frontier(memory.as_ref(), local);
         let first = self.import(&view, &new, &frontier, local, options);
         let (brought, published) = match first {
@@ -80,7 +98,13 @@ impl Remote<'_> {
             memory.record(state)?;
         }
         let keep = published.into_iter().filter_map(|pack| pack.keep).collect();
-        Ok(Fetched { keep, packs: brought.ids.len(), objects: brought.objects, bytes: brought.bytes, view })
+        Ok(Fetched {
+            keep,
+            packs: brought.ids.len(),
+            objects: brought.objects,
+            bytes: brought.bytes,
+            view,
+        })
     }
 
     fn import(
@@ -108,14 +132,17 @@ impl Remote<'_> {
     ) -> Result<Brought, Error> {
         let mut brought = Brought::default();
         for pack in packs {
-            let key = view.chain().pack_key(pack).ok_or(Error::ForeignPack { id: pack.id })?;
+            let key = view
+                .chain()
+                .pack_key(pack)
+                .ok_or(Error::ForeignPack { id: pack.id })?;
             let stored = self.storage.open_pack(&pack.id)?;
             let opened = Opener::new(stored, &key, pack, self.threads);
             let mut stream = opened.map_err(|source| Error::from_stream(pack.id, source))?;
             let info = import.add_pack(&mut stream, self.progress);
             let info = info.map_err(|source| Error::from_import(pack.id, source))?;
             brought.objects += u64::from(info.objects);
-            brought.bytes += pack.stored_size().unwrap_or(pack.plaintext_size);
+            brought.bytes += super::view::stored_size(pack);
             brought.ids.push(pack.id);
         }
         Ok(brought)
@@ -133,7 +160,13 @@ impl Remote<'_> {
         for (name, id) in view.refs().iter().filter(|(name, _)| refnames::is_branch(name)) {
             match import.kind(id)? {
                 Some(ObjectKind::Commit) => {}
-                kind => return Err(Error::BranchKind { name: name.clone(), id: *id, kind }),
+                kind => {
+                    return Err(Error::BranchKind {
+                        name: name.clone(),
+                        id: *id,
+                        kind,
+                    });
+                }
             }
         }
         Ok(())
@@ -173,5 +206,8 @@ pub(super) struct Brought {
 fn frontier(memory: Option<&Continuity>, local: &Local<'_>) -> Vec<ObjectId> {
     let state = memory.and_then(|memory| memory.state());
     let verified = state.into_iter().flat_map(|state| state.verified_refs.values());
-    verified.filter(|id| local.store().contains(id)).copied().collect()
+    verified
+        .filter(|id| local.store().contains(id))
+        .copied()
+        .collect()
 }

@@ -9,7 +9,7 @@ use super::{Error, View};
 use crate::flock::Patience;
 use crate::protocol::{ContentId, DeviceKey, publication};
 use crate::state::AdminPin;
-use crate::storage::Storage;
+use crate::storage::{self, RawHead, Storage};
 
 /// A repository that was just begun.
 #[derive(Debug)]
@@ -31,18 +31,31 @@ pub fn init(
     fs: Arc<dyn Fs>,
     patience: Patience<'_>,
 ) -> Result<Founded, Error> {
-    if storage.head()?.is_some() {
-        return Err(Error::AlreadyInitialized { store: storage.describe() });
+    let refuse_existing = |head: Option<RawHead>| match head {
+        Some(_) => Err(Error::AlreadyInitialized {
+            store: storage.describe(),
+        }),
+        None => Ok(()),
+    };
+    match storage.head() {
+        // Whoever asks for a new repository wants the folders above it too.
+        Err(storage::Error::Unreachable { .. }) => {}
+        head => refuse_existing(head?)?,
     }
     if !key.is_founder() {
-        return Err(Error::NotFounder { key: key_file.to_owned() });
+        return Err(Error::NotFounder {
+            key: key_file.to_owned(),
+        });
     }
     let mut pin = AdminPin::open(fs, key_file, patience)?;
     if pin.state().is_some() {
-        return Err(Error::KeyInUse { key: key_file.to_owned() });
+        return Err(Error::KeyInUse {
+            key: key_file.to_owned(),
+        });
     }
     let publication = publication::genesis(key)?;
     storage.create()?;
+    refuse_existing(storage.head()?)?;
     let manifest = storage.put_manifest(publication.bytes())?;
     storage.swap_head(None, &manifest)?;
     let view = View::of(publication.into_chain())?;

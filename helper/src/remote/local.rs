@@ -4,11 +4,11 @@ use std::cell::RefCell;
 
 use gix::object::Kind;
 use gix_hash::ObjectId;
+use ingot_engine::connectivity::{self, Connectivity};
 use ingot_engine::import::{self, Import};
-use ingot_engine::progress::Progress;
+use ingot_engine::progress::{Progress, Silent};
 use ingot_engine::repository::Repository;
 use ingot_engine::store::{Cache, Store};
-use ingot_engine::connectivity::{self, Connectivity};
 use ingot_engine::walk;
 
 use super::Error;
@@ -28,7 +28,11 @@ impl<'a> Local<'a> {
     /// Opens the objects of a repository.
     pub fn open(repository: &'a Repository) -> Result<Local<'a>, Error> {
         let store = repository.store()?;
-        Ok(Local { repository, store, cache: RefCell::new(Cache::new(CACHE)) })
+        Ok(Local {
+            repository,
+            store,
+            cache: RefCell::new(Cache::new(CACHE)),
+        })
     }
 
     /// The repository.
@@ -59,9 +63,16 @@ impl<'a> Local<'a> {
         threads: usize,
         progress: &dyn Progress,
     ) -> Result<walk::Objects, Error> {
-        let request = walk::Request { wants, haves, threads, shallow: &[] };
+        let request = walk::Request {
+            wants,
+            haves,
+            threads,
+            shallow: &[],
+        };
         walk::enumerate(&self.store, &request, progress).map_err(|error| match error {
-            walk::Error::Missing { id, referrer } => self.incomplete(id, referrer).unwrap_or_else(|error| error),
+            walk::Error::Missing { id, referrer } => {
+                self.incomplete(id, referrer).unwrap_or_else(|error| error)
+            }
             other => other.into(),
         })
     }
@@ -85,14 +96,29 @@ impl<'a> Local<'a> {
         threads: usize,
         progress: &dyn Progress,
     ) -> bool {
-        let question = connectivity::Question { tips, frontier, threads, ..connectivity::Question::default() };
-        matches!(connectivity::check(&self.store, &question, progress), Ok(Connectivity::Connected { .. }))
+        let question = connectivity::Question {
+            tips,
+            frontier,
+            threads,
+            ..connectivity::Question::default()
+        };
+        matches!(
+            connectivity::check(&self.store, &question, progress),
+            Ok(Connectivity::Connected { .. })
+        )
     }
 
     /// Begins to take packs into the repository.
     pub fn begin_import(&self, threads: usize) -> Result<Import, Error> {
-        let options = import::Options { threads, ..import::Options::default() };
-        Ok(Import::begin(self.repository.objects_dir(), self.format(), options)?)
+        let options = import::Options {
+            threads,
+            ..import::Options::default()
+        };
+        Ok(Import::begin(
+            self.repository.objects_dir(),
+            self.format(),
+            options,
+        )?)
     }
 }
 
@@ -122,10 +148,13 @@ impl History for Local<'_> {
     }
 
     fn is_ancestor(&self, ancestor: ObjectId, descendant: ObjectId) -> Result<bool, Error> {
-        match walk::is_ancestor(&self.store, &ancestor, &descendant) {
-            // In a shallow clone the question cannot be answered: the link may lie below the cut.
-            Err(walk::Error::Missing { .. }) if !self.is_complete()? => Ok(false),
-            other => Ok(other?),
-        }
+        let shallow = self.repository.shallow_commits()?;
+        Ok(walk::is_ancestor(
+            &self.store,
+            &ancestor,
+            &descendant,
+            &shallow,
+            &Silent,
+        )?)
     }
 }

@@ -74,11 +74,20 @@ impl Remote<'_> {
     }
 
     fn remember(&self) -> Result<Option<Continuity>, Error> {
-        let Some(memory) = &self.memory else { return Ok(None) };
+        let Some(memory) = &self.memory else {
+            return Ok(None);
+        };
         let owner = memory.name.as_deref().map_or(Owner::Url, Owner::Remote);
         let identity = self.storage.identity();
         let fs = Arc::clone(&self.fs);
-        Ok(Some(Continuity::open(fs, &memory.git_dir, owner, &identity, &memory.stores, self.patience)?))
+        Ok(Some(Continuity::open(
+            fs,
+            &memory.git_dir,
+            owner,
+            &identity,
+            &memory.stores,
+            self.patience,
+        )?))
     }
 
     fn view(&self, memory: &mut Option<Continuity>) -> Result<View, Error> {

@@ -52,26 +52,43 @@ impl Remote<'_> {
     ///
     /// When another device publishes first, the push starts over by itself as long as the references that it moves are
     /// still where they were; those that are not end as `fetch first`.
-    pub fn push(&self, local: &Local<'_>, changes: &[Change], options: &PushOptions) -> Result<Pushed, Error> {
+    pub fn push(
+        &self,
+        local: &Local<'_>,
+        changes: &[Change],
+        options: &PushOptions,
+    ) -> Result<Pushed, Error> {
         let (mut view, mut memory) = self.look()?;
         let listed = options.listed.clone().unwrap_or_else(|| view.refs().clone());
         let mut attempt = 1;
         loop {
             view.check_format(local.format())?;
             let decisions = decide::decide(changes, view.refs(), &listed, options.atomic, local)?;
-            let moves = decisions.iter().any(|decision| matches!(decision, Decision::Move { .. }));
+            let moves = decisions
+                .iter()
+                .any(|decision| matches!(decision, Decision::Move { .. }));
             if !moves || options.dry_run {
-                return Ok(Pushed { decisions, sent: None, view });
+                return Ok(Pushed {
+                    decisions,
+                    sent: None,
+                    view,
+                });
             }
             match self.publish(&view, &decisions, local) {
                 Ok((publication, sent)) => {
                     let after = View::of(publication.into_chain())?;
                     self.remember_own(&mut memory, &view, &after, local)?;
-                    return Ok(Pushed { decisions, sent: Some(sent), view: after });
+                    return Ok(Pushed {
+                        decisions,
+                        sent: Some(sent),
+                        view: after,
+                    });
                 }
                 Err(Error::Storage(storage::Error::HeadChanged { .. })) if attempt < ATTEMPTS => {
                     // Whoever was faster is probably not alone; spread the next tries.
-                    thread::sleep(Duration::from_millis(u64::from(attempt * attempt) * 20 + jitter()));
+                    thread::sleep(Duration::from_millis(
+                        u64::from(attempt * attempt) * 20 + jitter(),
+                    ));
                     attempt += 1;
                     view = self.view(&mut memory)?;
                 }
@@ -81,7 +98,12 @@ impl Remote<'_> {
     }
 
     /// Stores what is missing and moves the head.
-    fn publish(&self, view: &View, decisions: &[Decision], local: &Local<'_>) -> Result<(Publication, Sent), Error> {
+    fn publish(
+        &self,
+        view: &View,
+        decisions: &[Decision],
+        local: &Local<'_>,
+    ) -> Result<(Publication, Sent), Error> {
         let mut writer = Writer::begin(view.chain(), self.key)?;
         let mut sent = Sent { objects: 0, bytes: 0 };
         let wants: Vec<ObjectId> = decisions
@@ -94,7 +116,10 @@ impl Remote<'_> {
         let haves: Vec<ObjectId> = view.refs().values().copied().collect();
         let objects = local.enumerate(&wants, &haves, self.threads, self.progress)?;
         if !objects.is_empty() {
-            let options = write::Options { threads: self.threads, ..write::Options::default() };
+            let options = write::Options {
+                threads: self.threads,
+                ..write::Options::default()
+            };
             let plan = write::plan(local.store(), &objects, &options, self.progress)?;
             sent.objects = u64::from(plan.objects());
             let staged = self.storage.stage_object()?;
@@ -109,7 +134,10 @@ impl Remote<'_> {
             return Err(Error::Interrupted);
         }
         let refs = decide::apply(decisions, view.refs());
-        let text = refs.iter().map(|(name, id)| (name.clone(), id.to_string())).collect();
+        let text = refs
+            .iter()
+            .map(|(name, id)| (name.clone(), id.to_string()))
+            .collect();
         let publication = writer.publish(&text)?;
         sent.bytes += publication.bytes().len() as u64;
         self.storage.put_manifest(publication.bytes())?;

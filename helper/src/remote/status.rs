@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use gix_hash::ObjectId;
+use ingot_engine::progress::Silent;
 use ingot_engine::walk;
 
 use super::decide::History as _;
@@ -42,9 +43,9 @@ pub enum Relation {
     /// Commits on either side that the other lacks.
     Differs {
         /// Commits only here.
-        ahead: u64,
+        ahead: usize,
         /// Commits only in the store.
-        behind: u64,
+        behind: usize,
     },
     /// The store's value is not known here; a fetch brings it.
     Unknown,
@@ -59,11 +60,15 @@ impl Remote<'_> {
     pub fn status(&self, local: Option<(&Local<'_>, &[(String, ObjectId)])>) -> Result<Status, Error> {
         let (view, _memory) = self.look()?;
         let packs = view.chain().pack_count();
-        let sizes = view.chain().packs().map(|pack| pack.stored_size().unwrap_or(pack.plaintext_size));
+        let sizes = view.chain().packs().map(|pack| super::view::stored_size(pack));
         let stored = sizes.sum();
         let here = local.map_or(&[][..], |(_, refs)| refs);
-        let names: BTreeSet<&str> =
-            view.refs().keys().map(String::as_str).chain(here.iter().map(|(name, _)| name.as_str())).collect();
+        let names: BTreeSet<&str> = view
+            .refs()
+            .keys()
+            .map(String::as_str)
+            .chain(here.iter().map(|(name, _)| name.as_str()))
+            .collect();
         let mut refs = Vec::with_capacity(names.len());
         for name in names {
             let remote = view.refs().get(name).copied();
@@ -77,9 +82,19 @@ impl Remote<'_> {
                 (Some(_), None) => Relation::LocalOnly,
                 (None, _) => Relation::RemoteOnly,
             };
-            refs.push(RefStatus { name: name.to_owned(), remote, local: value, relation });
+            refs.push(RefStatus {
+                name: name.to_owned(),
+                remote,
+                local: value,
+                relation,
+            });
         }
-        Ok(Status { view, packs, stored, refs })
+        Ok(Status {
+            view,
+            packs,
+            stored,
+            refs,
+        })
     }
 }
 
@@ -87,8 +102,9 @@ fn compare(local: &Local<'_>, here: ObjectId, there: ObjectId) -> Result<Relatio
     let (Some((here, _)), Some((there, _))) = (local.peel(here)?, local.peel(there)?) else {
         return Ok(Relation::Unknown);
     };
-    match walk::ahead_behind(local.store(), &here, &there) {
-        Ok((ahead, behind)) => Ok(Relation::Differs { ahead, behind }),
+    let shallow = local.repository().shallow_commits()?;
+    match walk::ahead_behind(local.store(), &here, &there, &shallow, &Silent) {
+        Ok(walk::AheadBehind { ahead, behind }) => Ok(Relation::Differs { ahead, behind }),
         Err(walk::Error::Missing { .. }) => Ok(Relation::Unknown),
         Err(error) => Err(error.into()),
     }

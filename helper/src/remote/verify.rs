@@ -29,10 +29,19 @@ impl Remote<'_> {
     pub fn verify(&self, full: bool) -> Result<Verified, Error> {
         let (view, _memory) = self.look()?;
         let packs: Vec<&PackDescriptor> = view.chain().packs().collect();
-        let stored = packs.iter().map(|pack| pack.stored_size().unwrap_or(pack.plaintext_size)).sum();
+        let stored = packs.iter().map(|pack| super::view::stored_size(pack)).sum();
         let count = packs.len();
-        let objects = if full { Some(self.rebuild(&view, &packs)?) } else { self.open_all(&view, &packs)? };
-        Ok(Verified { view, packs: count, stored, objects })
+        let objects = if full {
+            Some(self.rebuild(&view, &packs)?)
+        } else {
+            self.open_all(&view, &packs)?
+        };
+        Ok(Verified {
+            view,
+            packs: count,
+            stored,
+            objects,
+        })
     }
 
     fn open_all(&self, view: &View, packs: &[&PackDescriptor]) -> Result<Option<u64>, Error> {
@@ -40,12 +49,17 @@ impl Remote<'_> {
         self.progress.begin("Verifying packs", Some(total), Unit::Bytes);
         let mut buffer = vec![0; 256 << 10];
         for pack in packs {
-            let key = view.chain().pack_key(pack).ok_or(Error::ForeignPack { id: pack.id })?;
+            let key = view
+                .chain()
+                .pack_key(pack)
+                .ok_or(Error::ForeignPack { id: pack.id })?;
             let stored = self.storage.open_pack(&pack.id)?;
             let opened = Opener::new(stored, &key, pack, self.threads);
             let mut stream = opened.map_err(|source| Error::from_stream(pack.id, source))?;
             loop {
-                let read = stream.read(&mut buffer).map_err(|source| Error::from_stream(pack.id, source))?;
+                let read = stream
+                    .read(&mut buffer)
+                    .map_err(|source| Error::from_stream(pack.id, source))?;
                 if read == 0 {
                     break;
                 }
@@ -60,9 +74,15 @@ impl Remote<'_> {
     }
 
     fn rebuild(&self, view: &View, packs: &[&PackDescriptor]) -> Result<u64, Error> {
-        let room = tempfile::Builder::new().prefix("ingot-verify-").tempdir().map_err(Error::Temporary)?;
+        let room = tempfile::Builder::new()
+            .prefix("ingot-verify-")
+            .tempdir()
+            .map_err(Error::Temporary)?;
         let format = view.format().unwrap_or(gix_hash::Kind::Sha1);
-        let options = import::Options { threads: self.threads, ..import::Options::default() };
+        let options = import::Options {
+            threads: self.threads,
+            ..import::Options::default()
+        };
         let mut import = Import::begin(room.path(), format, options)?;
         let brought = self.take_packs(view, packs, &mut import)?;
         let tips: Vec<ObjectId> = view.refs().values().copied().collect();

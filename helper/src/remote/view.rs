@@ -4,7 +4,8 @@ use gix_hash::ObjectId;
 
 use super::decide::Refs;
 use super::{Error, refnames};
-use crate::protocol::{Chain, ContentId, DeviceKey, refs};
+use crate::protocol::manifest::PackDescriptor;
+use crate::protocol::{Chain, ContentId, DeviceKey, pack_stream, refs};
 use crate::state::{Observed, State};
 use crate::storage::Storage;
 
@@ -20,10 +21,14 @@ impl View {
     /// Reads and authenticates the chain behind the head of `storage`.
     pub fn read(storage: &dyn Storage, key: &DeviceKey) -> Result<View, Error> {
         let Some(head) = storage.head()? else {
-            return Err(Error::NoRepository { store: storage.describe() });
+            return Err(Error::NoRepository {
+                store: storage.describe(),
+            });
         };
         let Some(id) = head.id() else {
-            return Err(Error::HeadUnreadable { store: storage.describe() });
+            return Err(Error::HeadUnreadable {
+                store: storage.describe(),
+            });
         };
         let chain = Chain::read(|id| storage.manifest(id), &id, key)?;
         View::of(chain)
@@ -38,8 +43,14 @@ impl View {
         }
         // A store whose branches are all deleted still holds packs of one format.
         let earlier = || {
-            let values = chain.generations().iter().rev().flat_map(|generation| generation.ref_changes());
-            let value = values.filter_map(|change| change.before.as_deref().or(change.after.as_deref())).next()?;
+            let values = chain
+                .generations()
+                .iter()
+                .rev()
+                .flat_map(|generation| generation.ref_changes());
+            let value = values
+                .filter_map(|change| change.before.as_deref().or(change.after.as_deref()))
+                .next()?;
             ObjectId::from_hex(value.as_bytes()).ok().map(|id| id.kind())
         };
         let format = head_format.or_else(earlier);
@@ -106,4 +117,10 @@ impl View {
             _ => Ok(()),
         }
     }
+}
+
+/// Bytes that a pack takes in the store. A descriptor that claims more than any stream can hold fails when it is opened;
+/// until then its own claim is shown.
+pub(super) fn stored_size(pack: &PackDescriptor) -> u64 {
+    pack_stream::stored_size(pack.plaintext_size).unwrap_or(pack.plaintext_size)
 }

@@ -1,8 +1,8 @@
 //! Objects that deltas are applied to, kept within a budget.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gix_hash::ObjectId;
 use gix_object::Kind;
@@ -122,7 +122,8 @@ impl Bases {
         if kept.queue.len() > 2 * kept.slots.len() + 64 {
             let slots = &kept.slots;
             let mut seen = std::collections::HashSet::new();
-            kept.queue.retain(|entry| slots.contains_key(entry) && seen.insert(*entry));
+            kept.queue
+                .retain(|entry| slots.contains_key(entry) && seen.insert(*entry));
         }
     }
 

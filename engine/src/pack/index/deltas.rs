@@ -324,7 +324,9 @@ impl<'f, 'w, 'a> Walker<'f, 'w, 'a> {
     fn step(&mut self) -> Result<(), Error> {
         let forest = self.forest;
         self.share();
-        let Some(mut branch) = self.stack.pop() else { return Ok(()) };
+        let Some(mut branch) = self.stack.pop() else {
+            return Ok(());
+        };
         let Some(child) = forest.next_child(&mut branch) else {
             if !branch.divided {
                 forest.work.bases.remove(branch.entry);

@@ -80,12 +80,15 @@ impl<'a> Examiner<'a> {
             Kind::Blob => None,
             Kind::Tree => Some(Arc::new(self.tree(id, bytes, origin)?)),
             Kind::Commit => {
-                object::links(kind, bytes, self.format, |link| self.references.add(link.id, link.kind))
-                    .map_err(|source| malformed(source.into()))?;
+                object::links(kind, bytes, self.format, |link| {
+                    self.references.add(link.id, link.kind)
+                })
+                .map_err(|source| malformed(source.into()))?;
                 None
             }
             Kind::Tag => {
-                let (target, kind) = links::tag(bytes, self.format).map_err(|source| malformed(source.into()))?;
+                let (target, kind) =
+                    links::tag(bytes, self.format).map_err(|source| malformed(source.into()))?;
                 self.references.add(&target, Some(kind));
                 None
             }
@@ -199,7 +202,9 @@ pub(super) fn hasher(format: gix_hash::Kind, kind: Kind, size: u64) -> gix_hash:
 
 /// The id of the object whose entry starts at `offset`.
 pub(super) fn finish(hasher: gix_hash::Hasher, offset: u64) -> Result<ObjectId, Error> {
-    hasher.try_finalize().map_err(|_| Error::CollisionAttack { offset })
+    hasher
+        .try_finalize()
+        .map_err(|_| Error::CollisionAttack { offset })
 }
 
 /// Refuses the names that Git's transfer checks refuse because a checkout could leave its tree or write into `.git`:
@@ -232,12 +237,40 @@ mod tests {
     #[test]
     fn names_that_a_checkout_must_not_write() {
         for name in [
-            "", ".", "..", ".git", ".GIT", ".Git", "a/b", "/", "git~1", "GIT~1", ".git ", ".git.", ".g\u{200c}it",
-            "\u{200c}.git", ".git::$INDEX_ALLOCATION",
+            "",
+            ".",
+            "..",
+            ".git",
+            ".GIT",
+            ".Git",
+            "a/b",
+            "/",
+            "git~1",
+            "GIT~1",
+            ".git ",
+            ".git.",
+            ".g\u{200c}it",
+            "\u{200c}.git",
+            ".git::$INDEX_ALLOCATION",
         ] {
-            assert!(safe_name(name.as_bytes().as_bstr(), 0o100644).is_err(), "{name:?}");
+            assert!(
+                safe_name(name.as_bytes().as_bstr(), 0o100644).is_err(),
+                "{name:?}"
+            );
         }
-        for name in ["a", "...", ".gitignore", ".gitmodules", "git", "g", ".gitx", "git~10", "con", "a\\b", "\u{200c}git"] {
+        for name in [
+            "a",
+            "...",
+            ".gitignore",
+            ".gitmodules",
+            "git",
+            "g",
+            ".gitx",
+            "git~10",
+            "con",
+            "a\\b",
+            "\u{200c}git",
+        ] {
             assert!(safe_name(name.as_bytes().as_bstr(), 0o100644).is_ok(), "{name:?}");
         }
         assert!(safe_name(b".gitmodules".as_bstr(), 0o120000).is_err());

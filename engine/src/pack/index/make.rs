@@ -41,14 +41,11 @@ impl Maker {
 
     /// The object of an entry, kept or made. `None` if something that it is made of is not in the file yet, is known by
     /// its id only, or has more than `largest` bytes.
-    pub(super) fn base(
-        &mut self,
-        work: &Work<'_>,
-        entry: u32,
-        largest: u64,
-    ) -> Result<Option<Base>, Error> {
+    pub(super) fn base(&mut self, work: &Work<'_>, entry: u32, largest: u64) -> Result<Option<Base>, Error> {
         let plan = self::plan(work, &work.entries(), entry);
-        let Some(Plan { first, deltas }) = plan else { return Ok(None) };
+        let Some(Plan { first, deltas }) = plan else {
+            return Ok(None);
+        };
         let mut base = match first {
             First::Kept(base) => base,
             First::Whole(range) => match self.whole(work, range, largest)? {
@@ -81,7 +78,8 @@ impl Maker {
             return Ok(None);
         }
         let mut bytes = Vec::new();
-        work.file.inflate(range, work.format, &mut self.reader, &mut bytes)?;
+        work.file
+            .inflate(range, work.format, &mut self.reader, &mut bytes)?;
         Ok(Some(Base {
             kind,
             bytes: Arc::new(bytes),

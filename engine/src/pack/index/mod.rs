@@ -201,9 +201,10 @@ fn compare_streamed(work: &Work<'_>) -> Result<(), Error> {
             })?;
         let mut ours = sha2::Sha256::new();
         let range = work.entries().range(entry);
-        work.file.stream(range, work.format, &mut Reader::new(), &mut |piece| {
-            ours.update(piece);
-        })?;
+        work.file
+            .stream(range, work.format, &mut Reader::new(), &mut |piece| {
+                ours.update(piece);
+            })?;
         let same = match found {
             // What vanished in the meantime cannot differ.
             None => true,

@@ -72,7 +72,10 @@ impl References {
             let mut set = set.into_inner().unwrap_or_else(PoisonError::into_inner);
             set.merge();
             for record in &set.sorted {
-                callback(oid::from_bytes_unchecked(&record[..N - 1]), table::kind(record[N - 1]))?;
+                callback(
+                    oid::from_bytes_unchecked(&record[..N - 1]),
+                    table::kind(record[N - 1]),
+                )?;
             }
             Ok(())
         }
@@ -157,11 +160,15 @@ impl<'a> Collector<'a> {
     pub(super) fn flush(&mut self) {
         match (&mut self.gathered, &self.all.0) {
             (Gathered::Short(recent), Records::Short(set)) => {
-                set.lock().unwrap_or_else(PoisonError::into_inner).add(&recent.records);
+                set.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .add(&recent.records);
                 recent.records.clear();
             }
             (Gathered::Long(recent), Records::Long(set)) => {
-                set.lock().unwrap_or_else(PoisonError::into_inner).add(&recent.records);
+                set.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .add(&recent.records);
                 recent.records.clear();
             }
             _ => unreachable!("made for the same format"),

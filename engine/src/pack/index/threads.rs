@@ -29,7 +29,8 @@ pub(super) fn run(work: &Work<'_>, threads: usize, input: Input<'_>) -> Result<R
             let mut left = Some(batch);
             if let Some((sender, receiver)) = &helpers {
                 while let Some(batch) = left.take() {
-                    if let Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) = sender.try_send(batch)
+                    if let Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) =
+                        sender.try_send(batch)
                     {
                         left = Some(batch);
                         // The others are behind. Taking the oldest batch keeps the order of the stream.

@@ -51,7 +51,9 @@ impl Index<'_> {
                     large.push(offset);
                     // The table has no more rows than the pack has entries, which are numbered by 31 bits here: more
                     // would need a pack of 2^31 entries beyond 2 GiB.
-                    let row = u32::try_from(large.len() - 1).ok().filter(|row| *row < 0x8000_0000);
+                    let row = u32::try_from(large.len() - 1)
+                        .ok()
+                        .filter(|row| *row < 0x8000_0000);
                     row.ok_or_else(|| io::Error::other("too many large offsets"))? | 0x8000_0000
                 }
             };
@@ -137,7 +139,14 @@ mod tests {
     #[test]
     fn large_offsets() {
         for format in [gix_hash::Kind::Sha1, gix_hash::Kind::Sha256] {
-            let offsets = [12, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x1_0000_0000, 0x12_3456_789a];
+            let offsets = [
+                12,
+                0x7fff_ffff,
+                0x8000_0000,
+                0xffff_ffff,
+                0x1_0000_0000,
+                0x12_3456_789a,
+            ];
             let ids: Vec<ObjectId> = (0..6u8)
                 .map(|number| {
                     let mut id = ObjectId::null(format);

@@ -1,5 +1,6 @@
 //! Copies stored entries into the new pack, as they lie.
 
+use gix_hash::oid;
 use gix_pack::data::entry::Header;
 
 use super::Error;
@@ -9,10 +10,12 @@ use super::layout::{Layout, Runs};
 use super::output::Sink;
 use super::select::{Entry, Selected};
 use crate::progress::Progress;
-use crate::store::{Cache, Pack, Position};
+use crate::store::{Cache, Pack, Position, Reader, Store};
 
 /// The most bytes of an entry that are held at once.
 const PIECE: u64 = 256 * 1024;
+/// Cached delta bases, where entries have to be inflated.
+const CACHE: usize = 4 << 20;
 /// Entries between two reports of progress.
 const REPORT: u64 = 1_024;
 
@@ -20,8 +23,10 @@ const REPORT: u64 = 1_024;
 pub(super) struct Copier<'a> {
     objects: item::Objects<'a>,
     pub(super) layout: Layout,
-    cache: Cache,
+    reader: Reader,
     header: Vec<u8>,
+    /// For entries without a CRC in their index, which have to be inflated.
+    cache: Option<Cache>,
     content: Vec<u8>,
 }
 
@@ -30,9 +35,9 @@ impl<'a> Copier<'a> {
         Copier {
             objects,
             layout: Layout::default(),
-            // Only entries without a CRC in their index are inflated.
-            cache: Cache::new(1 << 20),
+            reader: Reader::new(),
             header: Vec::new(),
+            cache: None,
             content: Vec::new(),
         }
     }
@@ -104,32 +109,33 @@ impl<'a> Copier<'a> {
         let mut crc = crc32fast::Hasher::new();
         let mut done = 0;
         while done < length {
-            let wanted = (length - done).min(PIECE);
-            let at = entry.offset + done;
-            let bytes = self.cache.reader().bytes(pack, at, wanted as usize)?;
-            let Some(bytes) = bytes.get(..wanted as usize) else {
-                return Err(damaged(pack, entry, "it lies outside of the pack"));
-            };
+            let wanted = (length - done).min(PIECE) as usize;
+            let bytes = self.reader.bytes(pack, entry.offset + done, wanted)?;
+            let mut bytes = bytes
+                .get(..wanted)
+                .ok_or_else(|| damaged(pack, entry, "it lies outside of the pack"))?;
             crc.update(bytes);
-            let mut skip = 0;
             if done == 0 && is_delta(bytes[0]) {
-                let parsed =
-                    gix_pack::data::Entry::from_bytes(bytes, entry.offset, self.objects.store.format())
-                        .map_err(|_| damaged(pack, entry, "its header is malformed"))?;
-                let corrected = self.corrected(pack, entry, &parsed, runs, sink.offset())?;
-                if let Some(header) = corrected {
+                let store = self.objects.store;
+                let parsed = gix_pack::data::Entry::from_bytes(bytes, entry.offset, store.format())
+                    .map_err(|_| damaged(pack, entry, "its header is malformed"))?;
+                let places = Places {
+                    store,
+                    layout: &self.layout,
+                    pack,
+                    runs,
+                };
+                if let Some(header) = places.corrected(entry, &parsed, sink.offset())? {
                     self.header.clear();
                     header
                         .write_to(parsed.decompressed_size, &mut self.header)
                         .map_err(Error::Output)?;
                     sink.put(&self.header)?;
-                    skip = parsed.header_size();
+                    bytes = &bytes[parsed.header_size()..];
                 }
             }
-            // Borrowed again, as finding the base may not keep the window; it is still there.
-            let bytes = self.cache.reader().bytes(pack, at, wanted as usize)?;
-            sink.put(&bytes[skip..wanted as usize])?;
-            done += wanted;
+            sink.put(bytes)?;
+            done += wanted as u64;
         }
         match pack.crc(entry.local) {
             Some(expected) if expected == crc.finalize() => Ok(()),
@@ -138,30 +144,60 @@ impl<'a> Copier<'a> {
         }
     }
 
+    /// Checks an entry whose index has no CRC by making the object.
+    fn check(&mut self, pack: &Pack, entry: &Entry) -> Result<(), Error> {
+        let store = self.objects.store;
+        let mut content = std::mem::take(&mut self.content);
+        let cache = self.cache.get_or_insert_with(|| Cache::new(CACHE));
+        let kind = store.read_entry(pack, entry.offset, cache, &mut content)?;
+        let mut digest = Digest::of_object(store.format(), kind, content.len() as u64);
+        digest.update(&content);
+        self.content = content;
+        match digest.finish() == pack.id(entry.local) {
+            true => Ok(()),
+            false => Err(damaged(pack, entry, "its content has another id")),
+        }
+    }
+}
+
+/// Where the bases of one pack's entries stand.
+struct Places<'a> {
+    store: &'a Store,
+    layout: &'a Layout,
+    pack: &'a Pack,
+    /// What has been copied of the pack so far.
+    runs: Option<&'a Runs>,
+}
+
+impl Places<'_> {
     /// The header with which a delta keeps its meaning at `offset` of the new pack; `None` if it can stay as it is.
     fn corrected(
         &self,
-        pack: &Pack,
         entry: &Entry,
         parsed: &gix_pack::data::Entry,
-        runs: Option<&Runs>,
         offset: u64,
     ) -> Result<Option<Header>, Error> {
-        let lost = || damaged(pack, entry, "its delta base is not at the place that it names");
+        let lost = || {
+            damaged(
+                self.pack,
+                entry,
+                "its delta base is not at the place that it names",
+            )
+        };
         let (base, distance) = match parsed.header {
             Header::OfsDelta { base_distance } => {
                 let old = parsed.checked_base_pack_offset(base_distance).ok_or_else(lost)?;
-                let new = match runs.and_then(|runs| runs.find(old)) {
+                let new = match self.runs.and_then(|runs| runs.find(old)) {
                     Some(new) => Some(new),
                     None => {
-                        let local = pack.local_at(old).ok_or_else(lost)?;
-                        self.find(pack, pack.id(local), runs)
+                        let local = self.pack.local_at(old).ok_or_else(lost)?;
+                        self.find(self.pack.id(local))
                     }
                 };
                 (new.ok_or_else(lost)?, Some(base_distance))
             }
             // A base that comes later stays named by its id.
-            Header::RefDelta { base_id } => match self.find(pack, &base_id, runs) {
+            Header::RefDelta { base_id } => match self.find(&base_id) {
                 Some(new) => (new, None),
                 None => return Ok(None),
             },
@@ -174,31 +210,16 @@ impl<'a> Copier<'a> {
         Ok((Some(base_distance) != distance).then_some(Header::OfsDelta { base_distance }))
     }
 
-    /// Where a base of an entry of `pack` was written.
-    fn find(&self, pack: &Pack, id: &gix_hash::oid, runs: Option<&Runs>) -> Option<u64> {
-        let store = self.objects.store;
-        let at = store.find(id)?;
-        self.layout.offset_of(store, at).or_else(|| {
-            let (home, local) = store.pack_of(at);
-            match std::ptr::eq(home, pack) {
-                true => runs?.find(pack.offset(local)),
+    /// Where an object was written.
+    fn find(&self, id: &oid) -> Option<u64> {
+        let at = self.store.find(id)?;
+        self.layout.offset_of(self.store, at).or_else(|| {
+            let (home, local) = self.store.pack_of(at);
+            match std::ptr::eq(home, self.pack) {
+                true => self.runs?.find(home.offset(local)),
                 false => None,
             }
         })
-    }
-
-    /// Checks an entry whose index has no CRC by making the object.
-    fn check(&mut self, pack: &Pack, entry: &Entry) -> Result<(), Error> {
-        let store = self.objects.store;
-        let mut content = std::mem::take(&mut self.content);
-        let kind = store.read_entry(pack, entry.offset, &mut self.cache, &mut content)?;
-        let mut digest = Digest::of_object(store.format(), kind, content.len() as u64);
-        digest.update(&content);
-        self.content = content;
-        match digest.finish() == pack.id(entry.local) {
-            true => Ok(()),
-            false => Err(damaged(pack, entry, "its content has another id")),
-        }
     }
 }
 

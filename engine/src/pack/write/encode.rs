@@ -57,6 +57,9 @@ impl<'a> Encoder<'a> {
         output: &mut Output<'_>,
         progress: &dyn Progress,
     ) -> Result<(), Error> {
+        if order.is_empty() {
+            return Ok(());
+        }
         let kept: Vec<Option<Body>> = order
             .iter()
             .map(|&number| items[number as usize].kept.take())
@@ -73,9 +76,9 @@ impl<'a> Encoder<'a> {
         let start = || State::new(&budget, options);
         let make = |state: &mut State, number: u32| make(objects, items, number, state);
         if options.threads <= 1 || missing.len() <= 1 || bytes <= ALONE {
-            let mut state = start();
+            let mut state = None;
             return self.sequence(items, order, kept, copier, output, progress, &mut |number| {
-                make(&mut state, number)
+                make(state.get_or_insert_with(start), number)
             });
         }
         let cost = |job: usize| {

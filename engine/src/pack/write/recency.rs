@@ -6,7 +6,7 @@
 use gix_object::{CommitRefIter, Kind, TreeRefIter};
 
 use super::Error;
-use super::item::{Objects, Source};
+use super::item::Objects;
 use crate::progress::Progress;
 use crate::store::Cache;
 
@@ -70,6 +70,13 @@ impl Walk<'_> {
         first
     }
 
+    /// Reads an object. Its id is checked when it is encoded.
+    fn read(&mut self, number: u32, out: &mut Vec<u8>) -> Result<Kind, Error> {
+        let id = &self.objects.loose[number as usize];
+        let kind = self.objects.store.read(id, &mut self.cache, out)?;
+        kind.ok_or_else(|| Error::Disappeared(id.to_owned()))
+    }
+
     fn number(&self, id: &gix_hash::oid) -> Option<u32> {
         let place = self
             .objects
@@ -82,8 +89,7 @@ impl Walk<'_> {
     /// When a commit was made, and the number of its tree if that is loose. What cannot be parsed counts as old.
     fn commit(&mut self, number: u32) -> Result<(i64, Option<u32>), Error> {
         let mut bytes = Vec::new();
-        self.objects
-            .read(Source::Loose(number), &mut self.cache, &mut bytes)?;
+        self.read(number, &mut bytes)?;
         let format = self.objects.store.format();
         let tree = CommitRefIter::from_bytes(&bytes, format).tree_id().ok();
         let time = CommitRefIter::from_bytes(&bytes, format)
@@ -100,9 +106,7 @@ impl Walk<'_> {
             if !self.find(number) || !is_tree {
                 continue;
             }
-            let kind = self
-                .objects
-                .read(Source::Loose(number), &mut self.cache, &mut bytes)?;
+            let kind = self.read(number, &mut bytes)?;
             if kind != Kind::Tree {
                 continue;
             }
