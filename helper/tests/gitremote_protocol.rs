@@ -235,31 +235,28 @@ fn fetch_drops_duplicates_and_keeps_order() {
 }
 
 #[test]
-fn fetch_names_each_lock_and_connectivity_when_asked() {
+fn fetch_names_a_lock_and_connectivity_when_asked() {
     let mut fake = with_refs();
     fake.fetched = Fetched {
-        keep: vec![
-            PathBuf::from("/r/objects/pack/pack-1.keep"),
-            PathBuf::from("/ü r/pack-2.keep"),
-        ],
+        lock: Some(PathBuf::from("/ü r/objects/pack/pack-1.keep")),
         connected: true,
     };
-    let locks = "lock /r/objects/pack/pack-1.keep\nlock /ü r/pack-2.keep\n";
+    let lock = "lock /ü r/objects/pack/pack-1.keep\n";
     let fetch = format!("fetch {A} refs/heads/main\n\n");
-    assert_eq!(answer(&mut fake, &fetch), format!("{locks}\n").as_str());
+    assert_eq!(answer(&mut fake, &fetch), format!("{lock}\n").as_str());
     let asked = format!("option check-connectivity true\n{fetch}");
     assert_eq!(
         answer(&mut fake, &asked),
-        format!("ok\n{locks}connectivity-ok\n\n").as_str()
+        format!("ok\n{lock}connectivity-ok\n\n").as_str()
     );
     fake.fetched.connected = false;
-    assert_eq!(answer(&mut fake, &asked), format!("ok\n{locks}\n").as_str());
+    assert_eq!(answer(&mut fake, &asked), format!("ok\n{lock}\n").as_str());
 }
 
 #[test]
 fn a_lock_path_that_would_break_the_line_is_an_error() {
     let mut fake = with_refs();
-    fake.fetched.keep = vec![PathBuf::from("/a\nb/pack.keep")];
+    fake.fetched.lock = Some(PathBuf::from("/a\nb/pack.keep"));
     let (result, output) = talk(&mut fake, format!("fetch {A} refs/heads/main\n\n"));
     assert!(matches!(result, Err(Error::Unprintable)));
     assert_eq!(output, "");

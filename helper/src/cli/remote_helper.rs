@@ -67,6 +67,16 @@ struct Helper {
     adopt_key: Option<BString>,
     display: Display,
     listed: Option<Refs>,
+    /// Whether Git was told of a lock file already.
+    locked: bool,
+    /// `.keep` files that go when Git has ended the conversation, and with it moved its references.
+    keep: Vec<PathBuf>,
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        remove_keep_files(&self.keep);
+    }
 }
 
 impl Helper {
@@ -96,6 +106,8 @@ impl Helper {
             adopt_key,
             display: Display::new(Mode::Off, interrupt),
             listed: None,
+            locked: false,
+            keep: Vec::new(),
         })
     }
 
@@ -165,6 +177,10 @@ impl Backend for Helper {
 
     fn fetch(&mut self, options: &Options, wanted: &[ObjectId]) -> Result<Fetched, Failure> {
         self.show_progress(options);
+        if let Some(repository) = &mut self.repository {
+            // A clone learns the object format from the listing, and makes the repository fit only then.
+            repository.reload()?;
+        }
         let repository = self.repository()?;
         let local = Local::open(repository)?;
         let fetched = self
@@ -174,21 +190,24 @@ impl Backend for Helper {
         let complete: HashSet<&ObjectId> = fetched.view.refs().values().collect();
         // What is no reference of the store can be asked for by its id; then it must be in some pack.
         let others: Vec<&ObjectId> = wanted.iter().filter(|id| !complete.contains(id)).collect();
-        if !others.is_empty() {
+        let connected = others.is_empty();
+        let absent = if connected {
+            None
+        } else {
             let after = Local::open(repository)?;
-            if let Some(absent) = others.iter().find(|id| !after.store().contains(id)) {
-                let message = format!(
-                    "object {absent} is in no pack that the references of {} need",
-                    self.place.url
-                );
-                remove_keep_files(&fetched.keep);
-                return Err(Failure::failed(message).next("see: git ls-remote"));
-            }
+            others.into_iter().find(|id| !after.store().contains(id)).copied()
+        };
+        self.keep.extend(fetched.keep);
+        if let Some(absent) = absent {
+            let message = format!(
+                "object {absent} is in no pack that the references of {} need",
+                self.place.url
+            );
+            return Err(Failure::failed(message).next("see: git ls-remote"));
         }
-        Ok(Fetched {
-            connected: others.is_empty(),
-            keep: fetched.keep,
-        })
+        let lock = if self.locked { None } else { self.keep.pop() };
+        self.locked |= lock.is_some();
+        Ok(Fetched { lock, connected })
     }
 
     fn push(&mut self, options: &Options, updates: &[Update]) -> Result<Vec<Outcome>, Failure> {

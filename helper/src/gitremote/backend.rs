@@ -49,8 +49,9 @@ pub struct Listed {
 /// The result of a fetch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fetched {
-    /// `.keep` files that protect the new packs until Git has moved its references, and that Git then removes.
-    pub keep: Vec<PathBuf>,
+    /// The `.keep` file of a new pack, for Git to remove once it has moved its references. Git takes one in each
+    /// conversation; those of further packs are the backend's to remove at the end.
+    pub lock: Option<PathBuf>,
     /// It is proven that nothing reachable from what was wanted is missing.
     pub connected: bool,
 }

@@ -179,12 +179,12 @@ impl<R: BufRead, W: Write, B: Backend> Server<'_, R, W, B> {
     }
 
     fn fetch(&mut self, wanted: &[ObjectId]) -> Result<(), Error<B::Error>> {
-        let Fetched { keep, connected } = self
+        let Fetched { lock, connected } = self
             .backend
             .fetch(&self.options, wanted)
             .map_err(Error::Backend)?;
         let mut text = Vec::new();
-        for path in keep {
+        if let Some(path) = lock {
             let path = gix::path::into_bstr(path).map_err(|_| Error::Unprintable)?;
             if path.contains(&b'\n') {
                 return Err(Error::Unprintable);

@@ -135,7 +135,7 @@ fn a_damaged_store_moves_nothing() {
     let world = World::new();
     let source = world.source("vault", Format::Sha1);
     world
-        .git(source.path(), &["push", "-q", "vault", "main~1:main"])
+        .git(source.path(), &["push", "-q", "vault", "main~1:refs/heads/main"])
         .good();
     let clone = world.clone("clone", &[]);
     let before = world.git(&clone, &["for-each-ref"]).good();

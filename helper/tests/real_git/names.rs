@@ -86,26 +86,18 @@ fn a_helper_named_by_vcs_without_a_url() {
     // The remote's name is then all that the helper is told, and stands for a folder at the top of the work tree.
     let world = World::new();
     let source = ingot_testdata::repo::Repo::scripted("history", Format::Sha1);
+    let (store, key) = (source.path().join("vault"), world.path("bob.key.json"));
+    world
+        .e2ee(world.root(), &["keygen", "--output", text(&key)])
+        .good();
     world
         .e2ee(
             world.root(),
-            &["keygen", "--output", text(&world.path("bob.key.json"))],
+            &["init", "--storage", text(&store), "--key", text(&key)],
         )
         .good();
-    let args = [
-        "init",
-        "--storage",
-        text(&source.path().join("vault")),
-        "--key",
-        text(&world.path("bob.key.json")),
-    ];
-    world.e2ee(world.root(), &args).good();
     source.git(&["config", "remote.vault.vcs", "e2ee"]);
-    source.git(&[
-        "config",
-        "remote.vault.e2ee-key",
-        text(&world.path("bob.key.json")),
-    ]);
+    source.git(&["config", "remote.vault.e2ee-key", text(&key)]);
     world.git(source.path(), &["push", "-q", "vault", "main"]).good();
     assert!(
         world

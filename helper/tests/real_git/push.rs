@@ -27,7 +27,7 @@ const CASES: &[Case] = &[
         says: "Everything up-to-date",
     },
     Case {
-        args: &["main~1:old"],
+        args: &["main~1:refs/heads/old"],
         name: "refs/heads/old",
         value: Some("main~1"),
         says: "",
@@ -294,7 +294,7 @@ fn packs_hold_what_another_clone_needs() {
         let world = World::new();
         let source = world.source("vault", format);
         for push in [
-            "main~4:main",
+            "main~4:refs/heads/main",
             "main~2:main",
             "main",
             "second",
@@ -330,7 +330,7 @@ fn forcing_over_a_tip_that_is_not_here_leaves_a_complete_store() {
     let world = World::new();
     let source = world.source("vault", Format::Sha1);
     world
-        .git(source.path(), &["push", "-q", "vault", "main~3:main"])
+        .git(source.path(), &["push", "-q", "vault", "main~3:refs/heads/main"])
         .good();
     let clone = world.clone("clone", &[]);
     commit(&world, &clone, "unseen");
