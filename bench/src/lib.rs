@@ -1,3 +1,11 @@
 //! Measurements of the engine and its tools beside plain Git and other peers.
+//!
+//! Every row runs the tools alternately in one run, in fresh folders, and reports medians and ratios. Absolute times
+//! differ between machines and days; the ratio inside one run is what counts.
 
 #![forbid(unsafe_code)]
+
+pub mod measure;
+pub mod remote;
+pub mod report;
+pub mod workload;

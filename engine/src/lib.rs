@@ -17,4 +17,5 @@ pub mod progress;
 pub mod refs;
 pub mod repository;
 pub mod store;
+pub mod transport;
 pub mod walk;

@@ -65,6 +65,7 @@ fn ids(store: &Store, bitmap: &Bitmap, bits: &Bits) -> Vec<String> {
 #[track_caller]
 fn check(repo: &Repo, format: Format, bitmap: &Bitmap) {
     let store = open(repo, format);
+    bitmap.verify().unwrap();
     let commits: Vec<ObjectId> = bitmap.commits(&store).map(|at| store.id(at).to_owned()).collect();
     assert!(commits.len() > 10, "{}", commits.len());
     for commit in commits.iter().step_by(commits.len().div_ceil(25)) {
@@ -182,9 +183,9 @@ fn overwrite(path: &Path, content: &[u8]) {
     std::fs::write(path, content).unwrap();
 }
 
-/// Every file that damage is done to, with every length and with every byte changed where that is feasible.
+/// Some hundred variants of a file: cut off, a byte changed, a stretch filled.
 fn damaged(good: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
-    let step = (good.len() / 700).max(1);
+    let step = (good.len() / 250).max(1);
     let cut = (0..good.len())
         .step_by(step)
         .map(|length| good[..length].to_vec());
@@ -223,6 +224,12 @@ fn damaged_bitmaps_never_panic() {
             overwrite(&path, &bad);
             let store = open(&repo, Format::Sha1);
             let single = store.pack_bitmap(0).unwrap().ok();
+            if path.extension().is_some_and(|extension| extension == "bitmap")
+                && let Some(single) = &single
+                && !path.to_str().unwrap().contains("multi")
+            {
+                single.verify().unwrap_err();
+            }
             for bitmap in [single, store.bitmap()].into_iter().flatten() {
                 let _ = bitmap.kind(Kind::Tree);
                 if let Some(Ok(bits)) = bitmap.reachable(&store, &head) {

@@ -4,6 +4,7 @@
 
 pub mod cli;
 pub mod config;
+pub mod flock;
 pub mod gitremote;
 pub mod protocol;
 pub mod remote;

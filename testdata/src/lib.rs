@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)] // a fixture that cannot be made has to fail the test that wanted it
 
+pub mod checker;
 pub mod git;
+pub mod random;
 pub mod repo;
 
 use std::path::{Path, PathBuf};

@@ -146,3 +146,138 @@ fn tree(bytes: &[u8], format: gix_hash::Kind, mut each: impl FnMut(Link<'_>)) ->
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FORMATS: [gix_hash::Kind; 2] = [gix_hash::Kind::Sha1, gix_hash::Kind::Sha256];
+
+    fn id(digit: u8, format: gix_hash::Kind) -> ObjectId {
+        ObjectId::try_from(vec![digit; format.len_in_bytes()].as_slice()).unwrap()
+    }
+
+    /// A link that owns what it holds.
+    type Found = (ObjectId, Option<Kind>, u32, String);
+
+    fn read(kind: Kind, bytes: &[u8], format: gix_hash::Kind) -> Result<Vec<Found>, Error> {
+        let mut found = Vec::new();
+        links(kind, bytes, format, |link| {
+            found.push((link.id.to_owned(), link.kind, link.mode, link.name.to_string()));
+        })?;
+        Ok(found)
+    }
+
+    #[test]
+    fn commits() {
+        for format in FORMATS {
+            let (tree, one, two) = (id(1, format), id(2, format), id(3, format));
+            let text = format!("tree {tree}\nparent {one}\nparent {two}\nauthor nonsense\nparent {one}\n");
+            let plain = |id, kind| (id, Some(kind), 0, String::new());
+            assert_eq!(
+                read(Kind::Commit, text.as_bytes(), format).unwrap(),
+                [
+                    plain(tree, Kind::Tree),
+                    plain(one, Kind::Commit),
+                    plain(two, Kind::Commit)
+                ]
+            );
+            let root = format!("tree {tree}\n");
+            assert_eq!(
+                read(Kind::Commit, root.as_bytes(), format).unwrap(),
+                [plain(tree, Kind::Tree)]
+            );
+            assert_eq!(read(Kind::Commit, b"", format), Err(Error::CommitTree));
+            assert_eq!(
+                read(Kind::Commit, &root.as_bytes()[1..], format),
+                Err(Error::CommitTree)
+            );
+            let cut = format!("tree {tree}\nparent 1234\n");
+            assert_eq!(
+                read(Kind::Commit, cut.as_bytes(), format),
+                Err(Error::CommitParent)
+            );
+        }
+    }
+
+    #[test]
+    fn tags() {
+        for format in FORMATS {
+            let target = id(0xab, format);
+            let text = format!("object {target}\ntype commit\ntag v1\n");
+            assert_eq!(
+                read(Kind::Tag, text.as_bytes(), format).unwrap(),
+                [(target, None, 0, String::new())]
+            );
+            assert_eq!(tag(text.as_bytes(), format), Ok((target, Kind::Commit)));
+            let text = format!("object {target}\ntype comet\ntag v1\n");
+            assert_eq!(read(Kind::Tag, text.as_bytes(), format), Err(Error::TagKind));
+            assert_eq!(read(Kind::Tag, b"object 12\n", format), Err(Error::TagTarget));
+        }
+    }
+
+    #[test]
+    fn trees() {
+        for format in FORMATS {
+            let entry = |mode: &str, name: &str, digit| {
+                let mut bytes = format!("{mode} {name}\0").into_bytes();
+                bytes.extend_from_slice(id(digit, format).as_slice());
+                bytes
+            };
+            let tree = [
+                entry("100644", "a", 1),
+                entry("40000", "b", 2),
+                entry("160000", "module", 3),
+                entry("120000", "link", 4),
+                entry("040000", "old", 5),
+            ]
+            .concat();
+            let link = |digit, kind, mode, name: &str| (id(digit, format), Some(kind), mode, name.to_owned());
+            assert_eq!(
+                read(Kind::Tree, &tree, format).unwrap(),
+                [
+                    link(1, Kind::Blob, 0o100_644, "a"),
+                    link(2, Kind::Tree, 0o40_000, "b"),
+                    link(4, Kind::Blob, 0o120_000, "link"),
+                    link(5, Kind::Tree, 0o40_000, "old"),
+                ]
+            );
+            assert_eq!(read(Kind::Tree, b"", format).unwrap(), []);
+            assert_eq!(
+                read(Kind::Tree, &tree[..tree.len() - 1], format),
+                Err(Error::TreeId)
+            );
+            assert_eq!(
+                read(Kind::Tree, &entry("100644", "", 1), format),
+                Err(Error::TreeName)
+            );
+            assert_eq!(read(Kind::Tree, b"100644 name", format), Err(Error::TreeName));
+            for mode in ["", "8", "+1", "77777777777777777777"] {
+                let error = read(Kind::Tree, &entry(mode, "a", 1), format);
+                assert!(
+                    matches!(error, Err(Error::TreeMode | Error::TreeId)),
+                    "{mode}: {error:?}"
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_links_or_an_error(bytes: Vec<u8>) {
+            for format in FORMATS {
+                for kind in [Kind::Blob, Kind::Tree, Kind::Commit, Kind::Tag] {
+                    let _ = read(kind, &bytes, format);
+                    for start in ["tree ", "object ", "100644 name\0"] {
+                        let mut with_start = start.as_bytes().to_vec();
+                        with_start.extend_from_slice(&bytes);
+                        let _ = read(kind, &with_start, format);
+                    }
+                }
+            }
+        }
+    }
+}

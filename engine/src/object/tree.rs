@@ -1,5 +1,7 @@
 //! The entries of a tree, one by one and with the places where they start.
 
+use std::cmp::Ordering;
+
 use bstr::{BStr, ByteSlice as _};
 use gix_hash::oid;
 
@@ -32,10 +34,19 @@ impl Entry<'_> {
         self.mode & KIND_BITS == GITLINK
     }
 
-    /// What Git orders entries by: the name, with a slash behind the name of a tree.
-    pub fn order(&self) -> impl Iterator<Item = u8> + '_ {
-        let slash: &[u8] = if self.is_tree() { b"/" } else { b"" };
-        self.name.iter().chain(slash).copied()
+    /// Which of two entries comes first in a tree. Git orders them by name, as if the names of trees ended in a slash; so
+    /// a file and a folder of the same name are not in the same place.
+    #[inline]
+    pub fn cmp_place(&self, other: &Entry<'_>) -> Ordering {
+        let common = self.name.len().min(other.name.len());
+        let next = |entry: &Entry<'_>| match entry.name.get(common) {
+            Some(&byte) => byte,
+            None if entry.is_tree() => b'/',
+            None => 0,
+        };
+        self.name[..common]
+            .cmp(&other.name[..common])
+            .then_with(|| next(self).cmp(&next(other)))
     }
 }
 
@@ -108,3 +119,29 @@ impl<'a> Iterator for Entries<'a> {
 }
 
 impl std::iter::FusedIterator for Entries<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_ordered_as_if_they_ended_in_a_slash() {
+        let entry = |mode, name: &'static str| Entry {
+            mode,
+            name: name.into(),
+            id: gix_hash::Kind::Sha1.null_ref(),
+        };
+        let sorted = [
+            entry(0o100_644, "a"),
+            entry(0o100_644, "a-b"),
+            entry(0o040_000, "a"),
+            entry(0o100_644, "a0"),
+            entry(0o040_000, "ab"),
+        ];
+        for (index, left) in sorted.iter().enumerate() {
+            for (other, right) in sorted.iter().enumerate() {
+                assert_eq!(left.cmp_place(right), index.cmp(&other), "{left:?} {right:?}");
+            }
+        }
+    }
+}

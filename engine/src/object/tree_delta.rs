@@ -162,6 +162,7 @@ fn short_enough(tree: &[u8]) -> Result<(), Error> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
 
@@ -199,12 +200,8 @@ mod tests {
                 .map(|from| (common(&base[from..], &target[at..]), from))
                 .max()
                 .unwrap_or((0, 0));
-            if longest.0 > 3 && choice % 8 != 0 {
-                let length = if choice % 3 == 0 {
-                    longest.0 - choice % 3
-                } else {
-                    longest.0
-                };
+            if longest.0 > 3 && choice & 7 != 0 {
+                let length = if choice & 3 == 0 { longest.0 / 2 } else { longest.0 };
                 steps.push(Step::Copy(longest.1, length.max(1)));
                 at += length.max(1);
             } else {
@@ -274,7 +271,10 @@ mod tests {
         (starts.0, copied)
     }
 
-    fn trees(id_length: usize) -> impl Strategy<Value = (usize, Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<u8>)> {
+    /// The length of ids, the entries of a base, those of a target, and choices for the encoder.
+    type Case = (usize, Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<u8>);
+
+    fn trees(id_length: usize) -> impl Strategy<Value = Case> {
         let base = prop::collection::vec(entry(id_length), 0..12);
         let fresh = prop::collection::vec(entry(id_length), 1..6);
         let edits = prop::collection::vec((0usize..16, 0usize..3), 0..5);

@@ -19,11 +19,13 @@ pub(super) struct Alternates {
 }
 
 /// Follows `info/alternates` from `objects`, depth first. A folder that was there already, as in a circle, is passed over.
-pub(super) fn resolve(objects: &Path) -> io::Result<Alternates> {
+/// `more` come first.
+pub(super) fn resolve(objects: &Path, more: &[PathBuf]) -> io::Result<Alternates> {
     let mut found = Alternates::default();
     let mut seen = vec![identity(objects)];
     let mut waiting = Vec::new();
     push(objects, 0, &mut waiting)?;
+    waiting.extend(more.iter().rev().map(|folder| (folder.clone(), 1)));
     while let Some((folder, depth)) = waiting.pop() {
         if depth > DEPTH || !folder.is_dir() {
             found.ignored.push(folder);

@@ -255,3 +255,44 @@ fn ids_in(folder: &Path, first: u8, format: gix_hash::Kind) -> io::Result<Vec<Ob
     ids.sort_unstable();
     Ok(ids)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn headers() {
+        assert_eq!(parse_header(b"blob 0\0"), Some((Kind::Blob, 0, 7)));
+        assert_eq!(
+            parse_header(b"commit 123\0content"),
+            Some((Kind::Commit, 123, 11))
+        );
+        let largest = b"tree 18446744073709551615\0";
+        assert_eq!(parse_header(largest), Some((Kind::Tree, u64::MAX, largest.len())));
+        for wrong in [
+            &b""[..],
+            b"blob 1",
+            b"blob\0",
+            b"blob \0",
+            b"blob 01\0",
+            b"blob -1\0",
+            b"blob 1 \0",
+            b"blob  1\0",
+            b"blub 1\0",
+            b"tree 18446744073709551616\0",
+        ] {
+            assert_eq!(parse_header(wrong), None, "{}", wrong.escape_ascii());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_header_or_none(bytes: Vec<u8>) {
+            if let Some((_, _, length)) = parse_header(&bytes) {
+                prop_assert!(length <= bytes.len());
+            }
+        }
+    }
+}

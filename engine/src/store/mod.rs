@@ -43,12 +43,16 @@ pub struct Options {
     /// The largest object that is ever held in memory as a whole, in bytes, be it a result or a delta base. Larger ones
     /// are refused with [`Error::TooLarge`]; blobs that are not stored as deltas can still be streamed. By default 4 GiB.
     pub object_limit: u64,
+    /// Object folders to borrow from, looked into before those that `info/alternates` names; Git takes them from
+    /// `GIT_ALTERNATE_OBJECT_DIRECTORIES`.
+    pub alternates: Vec<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Options {
             object_limit: 4 << 30,
+            alternates: Vec::new(),
         }
     }
 }
@@ -89,7 +93,7 @@ impl Store {
             path: objects.to_owned(),
             source,
         })?;
-        let alternates = alternates::resolve(objects).map_err(|source| Error::Io {
+        let alternates = alternates::resolve(objects, &options.alternates).map_err(|source| Error::Io {
             action: "read the alternates of",
             path: objects.to_owned(),
             source,
@@ -166,6 +170,11 @@ impl Store {
     /// position.
     pub fn find(&self, id: &oid) -> Option<Position> {
         self.lookup.find(&self.packs, &self.starts, id).map(Position)
+    }
+
+    /// Makes later calls of [`Store::find`] faster, for walks that look up a good part of all objects.
+    pub fn prepare_find(&self) {
+        lookup::prepare(&self.packs);
     }
 
     /// The canonical position of the object at `at`, which another pack may have too; see [`Store::find`].

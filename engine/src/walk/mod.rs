@@ -9,23 +9,38 @@
 //! Replaced objects (`refs/replace`) and grafts are never followed, and submodule entries are not objects of this
 //! repository.
 
+mod ancestry;
+mod changes;
+mod covered;
 mod error;
+mod frontier;
 mod full;
 mod history;
 mod marks;
 pub mod name_hash;
 mod objects;
+mod read_ahead;
 mod tips;
 mod tree_cache;
+mod tree_reader;
 mod trees;
 
 use gix_hash::ObjectId;
 
+pub use ancestry::{AheadBehind, ahead_behind, commits, is_ancestor};
 pub use error::{Error, Fault};
 pub use objects::{Counts, Object, Objects, Place};
 
-use crate::progress::Progress;
+use changes::Changes;
+use frontier::Frontier;
+use history::History;
+use tips::Tips;
+
+use crate::progress::{Progress, Unit};
 use crate::store::Store;
+
+/// From so many new commits on, their trees are read level by level instead of being compared commit by commit.
+const LARGE: usize = 8192;
 
 /// What to enumerate.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,6 +51,9 @@ pub struct Request<'a> {
     pub haves: &'a [ObjectId],
     /// Commits whose parents are cut off, as `.git/shallow` lists them.
     pub shallow: &'a [ObjectId],
+    /// Look at every object instead of believing reachability bitmaps and commit-graphs, which would find everything
+    /// sooner. For checks.
+    pub verify: bool,
     /// How many threads to use; 0 for as many as there are processors. The result is the same for any number.
     pub threads: usize,
 }
@@ -53,5 +71,33 @@ impl Request<'_> {
 ///
 /// With haves, a few objects too many may be found, as in Git: old content that comes back, for example. Never too few.
 pub fn enumerate(store: &Store, request: &Request<'_>, progress: &dyn Progress) -> Result<Objects, Error> {
-    full::enumerate(store, request, progress)
+    enumerate_with(store, request, LARGE, progress)
 }
+
+/// [`enumerate`] with the number of commits from which on it goes level by level.
+fn enumerate_with(
+    store: &Store,
+    request: &Request<'_>,
+    large: usize,
+    progress: &dyn Progress,
+) -> Result<Objects, Error> {
+    progress.begin("Finding objects", None, Unit::Objects);
+    let haves = Tips::of(store, request.haves, &Tips::default(), true)?;
+    let wants = Tips::of(store, request.wants, &haves, false)?;
+    let mut history = History::new(store, request);
+    let objects = if haves.is_empty() {
+        full::everything(&mut history, &wants, request, progress)?
+    } else {
+        let mut frontier = Frontier::begin(&mut history, &wants.commits, &haves.commits)?;
+        let complete = frontier.run(large, &mut history, progress)?;
+        match complete && frontier.new_len() < large {
+            true => Changes::new(store).find(&frontier, &wants, &haves, progress)?,
+            false => full::beyond(&mut history, frontier, (&wants, &haves), request, progress)?,
+        }
+    };
+    progress.end();
+    Ok(objects)
+}
+
+#[cfg(test)]
+mod tests;

@@ -79,6 +79,10 @@ impl Tips {
         Ok(tips)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.tags.is_empty() && self.commits.is_empty() && self.trees.is_empty() && self.blobs.is_empty()
+    }
+
     fn has(&self, id: &ObjectId) -> bool {
         [&self.tags, &self.commits, &self.trees, &self.blobs]
             .iter()

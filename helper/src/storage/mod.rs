@@ -1,1 +1,103 @@
 //! Where ciphertext is kept.
+//!
+//! A store holds three kinds of things: manifests and packs, named by the SHA-256 of their bytes and never changed, and
+//! one head that names the newest manifest and is moved by comparing and swapping. [`Storage`] is all that the protocol
+//! asks of a place; [`directory::Directory`] is the embedded one. Nothing that a store returns is believed: sizes are
+//! bounded here, content is authenticated by [`crate::protocol`].
+//!
+//! The order of a publication is packs, then the manifest, then the head. A repository is begun by moving the head from
+//! nothing to its first manifest before anything else is stored, so that what an interrupted beginning leaves can be
+//! told from what a lost head leaves.
+
+pub mod directory;
+mod error;
+
+use std::io::{Read, Write};
+
+pub use error::{Error, Kind};
+
+use crate::protocol::ContentId;
+
+/// The most bytes of a manifest that any reader takes.
+pub const MANIFEST_LIMIT: u64 = 16 << 20;
+
+/// The most bytes of a head that are looked at. A proper one has 65.
+pub const HEAD_LIMIT: u64 = 4096;
+
+/// A place that keeps one encrypted repository.
+pub trait Storage: Send + Sync {
+    /// The place in words for messages.
+    fn describe(&self) -> String;
+
+    /// The place as a text that stays the same however the user spells it, and differs between places. Continuity state
+    /// is kept by it.
+    fn identity(&self) -> String;
+
+    /// The head, or `None` where no repository was ever begun.
+    ///
+    /// A place that cannot be reached is [`Error::Unreachable`], one that lost its head is [`Error::HeadMissing`]:
+    /// neither is a place to begin a repository in.
+    fn head(&self) -> Result<Option<RawHead>, Error>;
+
+    /// The bytes of a manifest, at most [`MANIFEST_LIMIT`], whose hash is `id`.
+    fn manifest(&self, id: &ContentId) -> Result<Vec<u8>, Error>;
+
+    /// The stored size of a pack in bytes; [`Error::Absent`] where there is none.
+    fn pack_size(&self, id: &ContentId) -> Result<u64, Error>;
+
+    /// A pack from its first byte. Nothing is checked: size and hash are the reader's business, who sees every byte
+    /// anyway.
+    fn open_pack(&self, id: &ContentId) -> Result<Box<dyn Read + Send>, Error>;
+
+    /// Makes the place itself, with everything above it that is missing. Does nothing where it is there already. Only
+    /// for a user who wants a new repository: a missing place may be a disk that is not mounted.
+    fn create(&self) -> Result<(), Error>;
+
+    /// Begins to store a pack.
+    fn stage_object(&self) -> Result<Box<dyn StagedObject>, Error>;
+
+    /// Stores a manifest durably and returns its id. Storing the same bytes again is no error; more than
+    /// [`MANIFEST_LIMIT`] of them is, because no reader would take them.
+    fn put_manifest(&self, bytes: &[u8]) -> Result<ContentId, Error>;
+
+    /// Moves the head from `expected` (`None`: no head) to `new`, durably, unless somebody else was faster:
+    /// [`Error::HeadChanged`] tells both ids. After [`Error::Uncertain`] the head names `new`, but may not survive a
+    /// power cut.
+    fn swap_head(&self, expected: Option<&ContentId>, new: &ContentId) -> Result<(), Error>;
+}
+
+/// A pack on its way into a store. Dropping it unfinished leaves nothing behind.
+pub trait StagedObject: Write + Send {
+    /// Publishes what was written under `id`, its SHA-256, which the caller computed while sealing. Once this returns,
+    /// the pack survives a power cut. The same content being there already is no error.
+    fn finish(self: Box<Self>, id: &ContentId) -> Result<(), Error>;
+}
+
+/// A head as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawHead {
+    bytes: Vec<u8>,
+}
+
+impl RawHead {
+    /// The head that consists of these bytes.
+    pub fn new(bytes: Vec<u8>) -> RawHead {
+        RawHead { bytes }
+    }
+
+    /// The exact bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The manifest that it names; `None` when it is not 64 lower-case hexadecimal digits between white space.
+    pub fn id(&self) -> Option<ContentId> {
+        std::str::from_utf8(&self.bytes).ok()?.trim().parse().ok()
+    }
+}
+
+impl From<&ContentId> for RawHead {
+    fn from(id: &ContentId) -> RawHead {
+        RawHead::new(format!("{id}\n").into_bytes())
+    }
+}

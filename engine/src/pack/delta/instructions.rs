@@ -112,3 +112,64 @@ impl<'a> Iterator for Instructions<'a> {
 }
 
 impl std::iter::FusedIterator for Instructions<'_> {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Vec<Result<Instruction<'_>, Error>> {
+        Instructions::new(bytes).collect()
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(header(&[0x05, 0x90, 0x01, 7, 8]).unwrap(), (5, 144, &[7, 8][..]));
+        assert_eq!(header(&[0x85, 0x80, 0x00, 0x00]).unwrap(), (5, 0, &[][..]));
+        let largest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0];
+        assert_eq!(header(&largest).unwrap().0, u64::MAX);
+        let mut too_large = largest;
+        too_large[9] = 0x02;
+        assert_eq!(header(&too_large), Err(Error::HeaderOverflow));
+        assert_eq!(header(&[0x80; 100]), Err(Error::HeaderOverflow));
+        for cut in [&[][..], &[0x80], &[0x05], &[0x05, 0x80]] {
+            assert_eq!(header(cut), Err(Error::HeaderTruncated));
+        }
+    }
+
+    #[test]
+    fn copies_and_inserts() {
+        let all = [
+            0xff, 1, 2, 3, 4, 5, 6, 7, 0x80, 0x91, 9, 8, 0x84, 1, 2, b'x', b'y',
+        ];
+        assert_eq!(
+            read(&all),
+            [
+                Ok(Instruction::Copy {
+                    offset: 0x0403_0201,
+                    length: 0x07_0605
+                }),
+                Ok(Instruction::Copy {
+                    offset: 0,
+                    length: 0x10000
+                }),
+                Ok(Instruction::Copy { offset: 9, length: 8 }),
+                Ok(Instruction::Copy {
+                    offset: 0x01_0000,
+                    length: 0x10000
+                }),
+                Ok(Instruction::Insert(b"xy")),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_error_ends_the_instructions() {
+        assert_eq!(
+            read(&[1, b'x', 0, 1, b'y']),
+            [Ok(Instruction::Insert(b"x")), Err(Error::Reserved)]
+        );
+        assert_eq!(read(&[3, b'x', b'y']), [Err(Error::Truncated)]);
+        assert_eq!(read(&[0xff, 1, 2, 3]), [Err(Error::Truncated)]);
+    }
+}

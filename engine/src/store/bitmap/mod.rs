@@ -37,6 +37,7 @@ pub struct Damaged(&'static str);
 #[derive(Debug)]
 pub struct Bitmap {
     map: Mapped,
+    format: gix_hash::Kind,
     order: Order,
     count: u32,
     /// Where the sets of commits, trees, blobs and tags start.
@@ -170,8 +171,23 @@ impl Bitmap {
             commits,
             by_file,
             name_hashes,
+            format: store.format(),
             map,
         })
+    }
+
+    /// Compares the content of the file with the checksum at its end. Reads all of it; worthwhile before a decision that
+    /// a flipped bit would spoil, because sets are checked for their form only.
+    pub fn verify(&self) -> Result<(), Damaged> {
+        let damaged = Damaged("its content does not fit its checksum");
+        let format = self.format;
+        let (content, checksum) = self.map.split_at(self.map.len() - format.len_in_bytes());
+        let mut hasher = gix_hash::hasher(format);
+        hasher.update(content);
+        match hasher.try_finalize() {
+            Ok(actual) if actual.as_slice() == checksum => Ok(()),
+            _ => Err(damaged),
+        }
     }
 
     /// The number of objects, which is the bound of all sets.
@@ -268,6 +284,16 @@ impl Bitmap {
     /// Git's hash of a name that the object had, for the order of a delta search; `None` if the file has none.
     pub fn name_hash(&self, store: &Store, id: &oid) -> Option<u32> {
         let at = self.name_hashes? + 4 * self.find_index(store, id)? as usize;
+        Some(u32::from_be_bytes(*self.map.get(at..)?.first_chunk()?))
+    }
+
+    /// [`Bitmap::name_hash`] of the object that a bit stands for.
+    pub fn name_hash_at(&self, store: &Store, bit: u32) -> Option<u32> {
+        let index = match &self.order {
+            Order::Pack(number) => *store.packs()[*number].by_offset().get(bit as usize)?,
+            Order::Multi(multi) => multi.index_of(bit)?,
+        };
+        let at = self.name_hashes? + 4 * index as usize;
         Some(u32::from_be_bytes(*self.map.get(at..)?.first_chunk()?))
     }
 

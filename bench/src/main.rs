@@ -1,0 +1,85 @@
+//! `ingot-bench`: side-by-side measurements.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use ingot_bench::{remote, report::Report};
+
+/// Measures Ingot beside plain Git and other peers. Run it with nothing else running.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    rows: Rows,
+}
+
+#[derive(Subcommand)]
+enum Rows {
+    /// First push, fresh fetch, one-line push and fetch of an encrypted remote on a directory.
+    Remote {
+        /// A repository whose HEAD is pushed.
+        #[arg(long)]
+        source: PathBuf,
+        /// The folder of `git-e2ee` and `git-remote-e2ee` to measure; the default is this program's own.
+        #[arg(long)]
+        binaries: Option<PathBuf>,
+        /// Another folder with such a pair, measured beside them.
+        #[arg(long)]
+        peer: Option<PathBuf>,
+        /// How often everything is done anew; medians are reported.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// One-line pushes and fetches in each round.
+        #[arg(long, default_value_t = 7)]
+        tiny: usize,
+        /// Prints every run as JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().rows) {
+        Ok(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("ingot-bench: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
+    let Rows::Remote {
+        source,
+        binaries,
+        peer,
+        rounds,
+        tiny,
+        json,
+    } = rows;
+    let own = match binaries {
+        Some(folder) => folder,
+        None => std::env::current_exe()?
+            .parent()
+            .ok_or("this program lies in no folder")?
+            .to_owned(),
+    };
+    let mut tools = vec![
+        remote::Tool::Plain,
+        remote::Tool::Encrypted("ingot".into(), own.canonicalize()?),
+    ];
+    if let Some(folder) = peer {
+        tools.push(remote::Tool::Encrypted("peer".into(), folder.canonicalize()?));
+    }
+    let mut report = Report::default();
+    remote::run(&tools, &source.canonicalize()?, rounds, tiny, &mut report)?;
+    Ok(if json {
+        serde_json::to_string_pretty(&report)?
+    } else {
+        report.table("git")
+    })
+}

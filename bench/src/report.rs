@@ -1,0 +1,76 @@
+//! Rows of results, as a table for people and as JSON for programs.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::measure::Cost;
+
+/// All runs of one tool on one row.
+#[derive(Debug, Default, Clone, Serialize)]
+pub struct Runs {
+    costs: Vec<Cost>,
+}
+
+impl Runs {
+    /// The median of what `pick` takes from each run.
+    fn median(&self, pick: impl Fn(&Cost) -> f64) -> Option<f64> {
+        let mut values: Vec<f64> = self.costs.iter().map(pick).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied()
+    }
+}
+
+/// What was measured: rows in the order in which they were first met, tools by name.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    rows: Vec<(String, BTreeMap<String, Runs>)>,
+}
+
+impl Report {
+    /// Adds one run.
+    pub fn add(&mut self, row: &str, tool: &str, cost: Cost) {
+        let found = self.rows.iter().position(|(name, _)| name == row);
+        let at = found.unwrap_or_else(|| {
+            self.rows.push((row.to_owned(), BTreeMap::new()));
+            self.rows.len() - 1
+        });
+        self.rows[at]
+            .1
+            .entry(tool.to_owned())
+            .or_default()
+            .costs
+            .push(cost);
+    }
+
+    /// A table with the ratio of every tool to `base`.
+    pub fn table(&self, base: &str) -> String {
+        let mut text = format!(
+            "{:<34} {:<10} {:>10} {:>18} {:>7} {:>10} {:>10}\n",
+            "row", "tool", "median s", "min-max s", "ratio", "MiB", "MiB tree"
+        );
+        for (row, tools) in &self.rows {
+            let reference = tools.get(base).and_then(|runs| runs.median(|cost| cost.wall));
+            for (tool, runs) in tools {
+                let Some(wall) = runs.median(|cost| cost.wall) else {
+                    continue;
+                };
+                let low = runs
+                    .costs
+                    .iter()
+                    .map(|cost| cost.wall)
+                    .fold(f64::INFINITY, f64::min);
+                let high = runs.costs.iter().map(|cost| cost.wall).fold(0.0, f64::max);
+                let ratio = reference.map_or("-".to_owned(), |base| format!("{:.2}", wall / base));
+                let mib = |pick: fn(&Cost) -> f64| runs.median(pick).unwrap_or(0.0) / 1024.0;
+                text += &format!(
+                    "{row:<34} {tool:<10} {wall:>10.3} {:>18} {ratio:>7} {:>10.1} {:>10.1}\n",
+                    format!("{low:.3}-{high:.3}"),
+                    mib(|cost| cost.largest as f64),
+                    mib(|cost| cost.together as f64),
+                );
+            }
+        }
+        text
+    }
+}

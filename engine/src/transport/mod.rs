@@ -1,0 +1,3 @@
+//! What Git speaks between processes and over networks.
+
+pub mod pkt_line;

@@ -1,0 +1,185 @@
+//! Chains: every generation of a repository, from the head back to the first, verified.
+//!
+//! Reading has two passes. The first walks from the head to generation 0, because the key of each manifest is found
+//! in the one after it. The second goes forwards and checks who was allowed to do what, because each policy is
+//! vouched for by the one before. What the first pass keeps of a manifest is small: of the refs only what changed.
+
+mod error;
+mod read;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+pub use error::{Error, Kind, ReadError, Rule};
+
+use super::crypto::GenerationKey;
+use super::ids::{ContentId, DeviceId, RepositoryRoot};
+use super::manifest::{Authorization, PackDescriptor};
+use super::pack_stream::PackKey;
+use super::policy::{Device, Policy};
+use super::refs::{self, RefChange, RefMap};
+
+/// One verified generation.
+#[derive(Debug, Clone)]
+pub struct Generation {
+    id: ContentId,
+    number: u64,
+    signer: DeviceId,
+    authorization: Authorization,
+    policy: Arc<Policy>,
+    ref_changes: Vec<RefChange>,
+    new_packs: Vec<PackDescriptor>,
+    total_packs: u64,
+    key: GenerationKey,
+}
+
+impl Generation {
+    /// Name of the manifest.
+    pub fn id(&self) -> &ContentId {
+        &self.id
+    }
+
+    /// Its place in the chain, from 0.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The device that published it.
+    pub fn signer(&self) -> &DeviceId {
+        &self.signer
+    }
+
+    /// By what right.
+    pub fn authorization(&self) -> Authorization {
+        self.authorization
+    }
+
+    /// The policy in force from this generation on.
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
+    /// What it did to the refs, in byte order of their names.
+    pub fn ref_changes(&self) -> &[RefChange] {
+        &self.ref_changes
+    }
+
+    /// The packs that came with it, in the order in which they must be imported.
+    pub fn new_packs(&self) -> &[PackDescriptor] {
+        &self.new_packs
+    }
+
+    /// Packs in the chain up to here, its own included.
+    pub fn total_packs(&self) -> u64 {
+        self.total_packs
+    }
+
+    pub(crate) fn key(&self) -> &GenerationKey {
+        &self.key
+    }
+}
+
+/// A verified repository state: its head, and every generation that led there.
+#[derive(Clone)]
+pub struct Chain {
+    root: RepositoryRoot,
+    /// Oldest first, never empty; element n is generation n.
+    generations: Vec<Generation>,
+    refs: RefMap,
+    pack_ids: HashSet<ContentId>,
+}
+
+impl Chain {
+    /// The repository.
+    pub fn root(&self) -> &RepositoryRoot {
+        &self.root
+    }
+
+    /// The newest generation.
+    pub fn head(&self) -> &Generation {
+        self.generations
+            .last()
+            .expect("a chain has at least generation 0")
+    }
+
+    /// All generations, oldest first.
+    pub fn generations(&self) -> &[Generation] {
+        &self.generations
+    }
+
+    /// A generation by its number.
+    pub fn generation(&self, number: u64) -> Option<&Generation> {
+        self.generations.get(usize::try_from(number).ok()?)
+    }
+
+    /// The refs at the head.
+    pub fn refs(&self) -> &RefMap {
+        &self.refs
+    }
+
+    /// The refs as they were at an earlier generation.
+    pub fn refs_at(&self, number: u64) -> Option<RefMap> {
+        self.generation(number)?;
+        let mut refs = self.refs.clone();
+        for later in self
+            .generations
+            .iter()
+            .rev()
+            .take_while(|later| later.number > number)
+        {
+            refs::undo(&mut refs, &later.ref_changes);
+        }
+        Some(refs)
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.head().policy
+    }
+
+    /// All packs in the order in which they must be imported.
+    pub fn packs(&self) -> impl DoubleEndedIterator<Item = &PackDescriptor> {
+        self.generations
+            .iter()
+            .flat_map(|generation| &generation.new_packs)
+    }
+
+    /// Number of packs.
+    pub fn pack_count(&self) -> u64 {
+        self.head().total_packs
+    }
+
+    /// Whether some generation carries this pack.
+    pub fn has_pack(&self, id: &ContentId) -> bool {
+        self.pack_ids.contains(id)
+    }
+
+    /// What opens a pack of this chain. `None` if the descriptor is not one of this chain's.
+    pub fn pack_key(&self, pack: &PackDescriptor) -> Option<PackKey> {
+        let generation = self.generation(pack.generation)?;
+        let listed = generation.new_packs.get(usize::try_from(pack.ordinal).ok()?)?;
+        (listed == pack).then(|| PackKey::derive(&generation.key, &self.root, pack.generation, pack.ordinal))
+    }
+
+    /// A device under the policy in force.
+    pub fn device(&self, id: &DeviceId) -> Option<&Device> {
+        self.policy().device(id)
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head = self.head();
+        f.debug_struct("Chain")
+            .field("root", &self.root)
+            .field("head", &head.id)
+            .field("generation", &head.number)
+            .field("refs", &self.refs.len())
+            .field("packs", &head.total_packs)
+            .finish()
+    }
+}

@@ -1,0 +1,168 @@
+//! First pass: from the head to generation 0.
+
+use super::super::crypto::GenerationKey;
+use super::super::ids::ContentId;
+use super::super::keys::DeviceKey;
+use super::super::manifest::{Opened, Unopened};
+use super::super::refs::{self, RefChange, RefMap};
+use super::rules::{self, Tip};
+use super::{Chain, Error, ReadError, Rule};
+
+/// What the first pass may hold of a chain. A storage that knows a device's public key can invent manifests that
+/// open; this bounds what they cost. An ordinary generation takes about 1 KiB.
+const MAX_RETAINED_BYTES: usize = 256 * 1024 * 1024;
+
+/// A manifest as the first pass leaves it: opened, with the refs reduced to what changed.
+pub(super) struct Unverified {
+    pub opened: Opened,
+    pub ref_changes: Vec<RefChange>,
+}
+
+impl Chain {
+    /// Reads and verifies the chain that ends in `head`. `fetch` gives the stored bytes of a manifest; they are not
+    /// believed.
+    pub fn read<E: std::error::Error + 'static>(
+        fetch: impl FnMut(&ContentId) -> Result<Vec<u8>, E>,
+        head: &ContentId,
+        key: &DeviceKey,
+    ) -> Result<Self, ReadError<E>> {
+        let (unverified, refs) = walk(fetch, head, key, MAX_RETAINED_BYTES)?;
+        Ok(verify(unverified, refs)?)
+    }
+}
+
+impl Chain {
+    /// Verifies one more manifest, of which the key is known, on top of a chain (or as the first).
+    pub(crate) fn extend(parent: Option<&Self>, bytes: &[u8], key: &GenerationKey) -> Result<Self, Error> {
+        let id = ContentId::of(bytes);
+        let opened = Unopened::parse(&id, bytes).and_then(|unopened| unopened.open(key.clone()));
+        let mut opened = opened.map_err(open_error(id))?;
+        let broken = |generation, rule| Error::rule(id, generation, rule);
+        if let (Some(chain), Some((_, linked))) = (parent, &opened.parent)
+            && !linked.matches(&chain.head().key().commitment())
+        {
+            // The next reader would find no way down to the parent.
+            return Err(broken(opened.header.generation, Rule::LinkKey));
+        }
+        let refs = std::mem::take(&mut opened.refs);
+        let empty = RefMap::new();
+        let ref_changes = refs::changes(parent.map_or(&empty, Self::refs), &refs);
+        let root = opened.header.repository_root;
+        let mut tip = parent.map(Tip::of).unwrap_or_default();
+        let (generation, claim) = tip.follow(keep(opened, ref_changes))?;
+        rules::authenticate(&[claim])?;
+        let mut generations = parent.map_or_else(Vec::new, |chain| chain.generations.clone());
+        generations.push(generation);
+        Ok(Self {
+            root,
+            generations,
+            refs,
+            pack_ids: tip.into_pack_ids(),
+        })
+    }
+}
+
+fn open_error(id: ContentId) -> impl Fn(super::super::manifest::Error) -> Error {
+    move |source| Error::Manifest {
+        id,
+        source: Box::new(source),
+    }
+}
+
+/// The opened manifests, oldest first, and the refs of the head.
+pub(super) fn walk<E: std::error::Error + 'static>(
+    mut fetch: impl FnMut(&ContentId) -> Result<Vec<u8>, E>,
+    head: &ContentId,
+    key: &DeviceKey,
+    limit: usize,
+) -> Result<(Vec<Unverified>, RefMap), ReadError<E>> {
+    let mut fetch = |id: &ContentId| {
+        let bytes = fetch(id).map_err(|source| ReadError::Storage { id: *id, source })?;
+        Unopened::parse(id, &bytes).map_err(|source| ReadError::Chain(open_error(*id)(source)))
+    };
+    let unopened = fetch(head)?;
+    let generation_key = unopened.own_key(key).map_err(open_error(*head))?;
+    let mut current = unopened.open(generation_key).map_err(open_error(*head))?;
+    let head_refs = current.refs.clone();
+    let (root, mut retained) = (current.header.repository_root, 0usize);
+    let mut newest_first = Vec::new();
+    // Generations count down by one to 0, so the walk ends, and no manifest can come twice.
+    while let Some((parent_id, parent_key)) = current.parent.take() {
+        let parent = fetch(&parent_id)?;
+        let broken = |rule| Error::rule(parent_id, parent.header.generation, rule);
+        if parent.header.repository_root != root {
+            let seen = parent.header.repository_root;
+            return Err(broken(Rule::Root { seen, expected: root }).into());
+        }
+        if parent.header.generation.checked_add(1) != Some(current.header.generation) {
+            let (seen, expected) = (parent.header.generation, current.header.generation - 1);
+            return Err(broken(Rule::Generation { seen, expected }).into());
+        }
+        let parent = parent.open(parent_key).map_err(open_error(parent_id))?;
+        let ref_changes = refs::changes(&parent.refs, &current.refs);
+        let child = keep(std::mem::replace(&mut current, parent), ref_changes);
+        retained = retained.saturating_add(child.footprint());
+        if retained > limit {
+            return Err(Error::TooLarge {
+                generation: current.header.generation,
+                limit,
+            }
+            .into());
+        }
+        newest_first.push(child);
+    }
+    let ref_changes = refs::changes(&RefMap::new(), &current.refs);
+    newest_first.push(keep(current, ref_changes));
+    newest_first.reverse();
+    Ok((newest_first, head_refs))
+}
+
+pub(super) fn keep(mut opened: Opened, ref_changes: Vec<RefChange>) -> Unverified {
+    opened.refs = RefMap::new();
+    Unverified { opened, ref_changes }
+}
+
+impl Unverified {
+    /// Roughly the memory it holds.
+    fn footprint(&self) -> usize {
+        let opened = &self.opened;
+        let changes = self.ref_changes.iter().map(|change| {
+            let value = |value: &Option<String>| value.as_ref().map_or(0, String::len);
+            size_of::<RefChange>() + change.name.len() + value(&change.before) + value(&change.after)
+        });
+        size_of::<Self>()
+            + opened.header.generation_key_envelopes.len() * 160
+            + opened.new_packs.len() * 160
+            + opened
+                .introduced_policy
+                .as_ref()
+                .map_or(0, |policy| policy.len() * 2)
+            + changes.sum::<usize>()
+    }
+}
+
+/// Second pass: the verified chain out of all its opened manifests, oldest first.
+pub(super) fn verify(unverified: Vec<Unverified>, refs: RefMap) -> Result<Chain, Error> {
+    let root = unverified
+        .first()
+        .expect("the walk gives at least generation 0")
+        .opened
+        .header
+        .repository_root;
+    let mut tip = Tip::default();
+    let mut generations = Vec::with_capacity(unverified.len());
+    let mut claims = Vec::with_capacity(unverified.len());
+    for next in unverified {
+        let (generation, claim) = tip.follow(next)?;
+        generations.push(generation);
+        claims.push(claim);
+    }
+    // What is left is independent of order, and by far the most work.
+    rules::authenticate(&claims)?;
+    Ok(Chain {
+        root,
+        generations,
+        refs,
+        pack_ids: tip.into_pack_ids(),
+    })
+}

@@ -1,0 +1,190 @@
+//! The state of one store in one clone.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ingot_engine::durable::Fs;
+use serde::{Deserialize, Serialize};
+
+use super::file::{self, Error, StateFile};
+use super::place::{self, Owner};
+use super::{Observed, State};
+use crate::flock::{FileLock, Patience};
+
+/// The state of one store in one clone, locked while this value lives.
+///
+/// A remote can lead to several stores (`pushurl`), and its URL can change. Which store the file `state.json` of the
+/// remote is about is written beside it, in `store.json`; implementations that know one store only do not write that.
+/// The rules, for a store that has no state of its own below `stores/`:
+///
+/// - The file is about this store if it is said to be, or if the remote leads to no other store that it could be about.
+///   A contradiction is an alarm then.
+/// - Where it may be about a sibling, the history decides: a store that holds the pinned head is the one that is meant.
+///   One that does not gets a state of its own, beginning with what it shows now.
+/// - Where nothing is said, it is about the remote's first store, which is the one that fetches ask.
+pub struct Continuity {
+    fs: Arc<dyn Fs>,
+    identity: String,
+    siblings: Vec<String>,
+    notes: Option<PathBuf>,
+    noted: Option<String>,
+    main: StateFile,
+    further: StateFile,
+    governing: Governing,
+    _lock: FileLock,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Governing {
+    Main,
+    Further,
+    /// The history has to tell.
+    Undecided,
+}
+
+/// `store.json`.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    store: String,
+}
+
+impl std::fmt::Debug for Continuity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Continuity")
+            .field("path", &self.path())
+            .field("governing", &self.governing)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Continuity {
+    /// Locks and reads the state of the store `identity` (see [`crate::storage::Storage::identity`]).
+    ///
+    /// `git_dir` is the worktree's own. `stores` are the identities of all stores that the remote leads to, those of
+    /// `url` before those of `pushurl`; whether `identity` is among them does not matter. For a URL without a remote it
+    /// is empty.
+    pub fn open(
+        fs: Arc<dyn Fs>,
+        git_dir: &Path,
+        owner: Owner<'_>,
+        identity: &str,
+        stores: &[String],
+        patience: Patience<'_>,
+    ) -> Result<Continuity, Error> {
+        let home = place::home(git_dir, owner, identity);
+        let main = home.join(place::STATE);
+        let lock = file::lock(&*fs, &main, patience)?;
+        let main = StateFile::read(main)?;
+        let further = StateFile::read(place::further(&home, identity))?;
+        let notes = matches!(owner, Owner::Remote(_)).then(|| home.join("store.json"));
+        let noted = notes.as_deref().map(read_note).transpose()?.flatten();
+        let siblings: Vec<String> = stores
+            .iter()
+            .filter(|store| *store != identity)
+            .cloned()
+            .collect();
+        let may_be_a_siblings = match &noted {
+            Some(store) => siblings.contains(store),
+            None => stores.first().is_some_and(|first| first != identity),
+        };
+        let governing = if further.state().is_some() {
+            Governing::Further
+        } else if main.state().is_some() && may_be_a_siblings {
+            Governing::Undecided
+        } else {
+            Governing::Main
+        };
+        Ok(Continuity {
+            fs,
+            identity: identity.to_owned(),
+            siblings,
+            notes,
+            noted,
+            main,
+            further,
+            governing,
+            _lock: lock,
+        })
+    }
+
+    /// The state file that is in force, or would be written.
+    pub fn path(&self) -> &Path {
+        match self.governing {
+            Governing::Main => self.main.path(),
+            Governing::Further | Governing::Undecided => self.further.path(),
+        }
+    }
+
+    /// What is remembered; `None` where nothing is, or where only [`Continuity::check`] can tell whether it is about
+    /// this store.
+    pub fn state(&self) -> Option<&State> {
+        match self.governing {
+            Governing::Main => self.main.state(),
+            Governing::Further => self.further.state(),
+            Governing::Undecided => None,
+        }
+    }
+
+    /// Requires that an authenticated history continues what is remembered. Call it before anything of the history is
+    /// used.
+    pub fn check(&mut self, observed: &Observed<'_>) -> Result<(), Error> {
+        match self.governing {
+            Governing::Main => self.main.check(observed),
+            Governing::Further => self.further.check(observed),
+            Governing::Undecided => {
+                self.governing = match self.main.check(observed) {
+                    Ok(()) => Governing::Main,
+                    Err(_) => Governing::Further,
+                };
+                Ok(())
+            }
+        }
+    }
+
+    /// Merges what was learned from a history that passed [`Continuity::check`], durably.
+    pub fn record(&mut self, newer: State) -> Result<(), Error> {
+        match self.governing {
+            Governing::Main => {
+                self.note()?;
+                self.main.record(&*self.fs, newer)
+            }
+            Governing::Further | Governing::Undecided => {
+                self.governing = Governing::Further;
+                self.further.record(&*self.fs, newer)
+            }
+        }
+    }
+
+    /// Writes down which store the main file is about, before it is.
+    fn note(&mut self) -> Result<(), Error> {
+        let Some(path) = &self.notes else { return Ok(()) };
+        // Two ways to the same store do not take it from each other.
+        let settled = self
+            .noted
+            .as_ref()
+            .is_some_and(|store| *store == self.identity || self.siblings.contains(store));
+        if settled && self.main.state().is_some() || self.noted.as_ref() == Some(&self.identity) {
+            return Ok(());
+        }
+        let note = Note {
+            store: self.identity.clone(),
+        };
+        let text = serde_json::to_vec_pretty(&note).expect("a text always serialises");
+        file::write(&*self.fs, path, &text)?;
+        self.noted = Some(self.identity.clone());
+        Ok(())
+    }
+}
+
+fn read_note(path: &Path) -> Result<Option<String>, Error> {
+    let Some(text) = file::read_if_there(path)? else {
+        return Ok(None);
+    };
+    match serde_json::from_slice::<Note>(&text) {
+        Ok(note) => Ok(Some(note.store)),
+        Err(error) => Err(Error::Damaged {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        }),
+    }
+}

@@ -1,0 +1,28 @@
+//! What the fuzz targets of the encrypted remote do with their input. Any outcome but a panic is fine.
+
+use std::convert::Infallible;
+
+use ingot_helper::gitremote::parse;
+use ingot_helper::protocol::{Chain, ContentId, DeviceKey, Policy};
+
+/// A throw-away key that opens the golden store, so that mutated manifests of it get as far as they can.
+const KEY: &[u8] = include_bytes!("../../golden/e2ee-v5/dir-store-keys/owner.key.json");
+
+/// A whole manifest as storage would give it, for every id.
+pub fn manifest(data: &[u8]) {
+    let key = DeviceKey::parse(KEY).expect("the golden key is well-formed");
+    let _ = Chain::read(|_| Ok::<_, Infallible>(data.to_vec()), &ContentId::of(data), &key);
+}
+
+/// A policy object.
+pub fn policy(data: &[u8]) {
+    if let Ok(policy) = Policy::parse(data) {
+        let _ = policy.verify_genesis();
+        let _ = policy.verify_successor(&policy);
+    }
+}
+
+/// One line that Git writes to a remote helper.
+pub fn helper_command(data: &[u8]) {
+    let _ = parse::command(data);
+}
