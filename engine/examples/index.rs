@@ -1,4 +1,4 @@
-//! Indexes a pack file into a temporary folder and prints what each phase took: `index <pack> [threads] [sha256]`.
+//! Indexes a pack file into a temporary folder and prints what each phase took: `index <pack> [threads] [mebibytes of bases] [sha256]`.
 
 #![allow(clippy::unwrap_used)] // a demonstration, not the product
 
@@ -28,8 +28,11 @@ impl Progress for Phases {
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    let path = args.next().expect("usage: index <pack> [threads] [sha256]");
+    let path = args
+        .next()
+        .expect("usage: index <pack> [threads] [mebibytes] [sha256]");
     let threads = args.next().map_or(0, |threads| threads.parse().unwrap());
+    let memory = args.next().map_or(16, |memory| memory.parse().unwrap());
     let format = match args.next().as_deref() {
         Some("sha256") => gix_hash::Kind::Sha256,
         _ => gix_hash::Kind::Sha1,
@@ -38,6 +41,7 @@ fn main() {
     let start = Instant::now();
     let options = Options {
         threads,
+        memory: memory << 20,
         ..Options::new(format)
     };
     let mut source = std::fs::File::open(path).unwrap();

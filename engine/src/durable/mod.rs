@@ -36,7 +36,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// `action` completes "cannot … <path>".
+    /// `action` is a verb: the message is "cannot", the action, the path, and what `source` says.
     pub fn new(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Error {
         Error {
             action,
@@ -165,7 +165,7 @@ pub(crate) fn create_unique(
 }
 
 /// Sixteen hexadecimal digits that differ from call to call and from process to process.
-fn unique() -> String {
+pub(crate) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     // The standard library seeds this state from the operating system, which is randomness enough for a file name.
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();

@@ -1,1 +1,210 @@
 //! Takes packs into quarantine, checks them, and publishes them at once.
+//!
+//! An [`Import`] is a folder inside the repository's object folder, under a name by which Git knows leftovers. Packs are
+//! received into it and indexed there; then it is asked whether everything that the new tips reach is there; then the
+//! packs are published: synced, moved into place with the index last, and the folder of packs synced. Until then, and
+//! when the import is dropped instead, the repository is as it was.
+//!
+//! What is checked of packs and objects is listed at [`crate::pack::index`].
+
+mod error;
+mod publish;
+mod quarantine;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gix_hash::{ObjectId, oid};
+
+pub use crate::connectivity::Connectivity;
+pub use crate::pack::index::Limits;
+pub use error::Error;
+pub use publish::PublishedPack;
+
+use crate::connectivity::{self, Question};
+use crate::durable::{self, Fs};
+use crate::pack::index::{self, Indexed};
+use crate::progress::Progress;
+use crate::store::{Pack, Store};
+use quarantine::Quarantine;
+
+/// How to import.
+#[derive(Clone)]
+pub struct Options {
+    /// How many threads work, the calling one included. 0 stands for one per processor.
+    pub threads: usize,
+    /// Bytes of delta bases that are kept in memory, beyond those in use.
+    pub memory: u64,
+    /// What `.keep` files say: which program wants the pack to stay, and why.
+    pub keep_message: String,
+    /// Commits whose parents may be absent, as `.git/shallow` lists them.
+    pub shallow: Vec<ObjectId>,
+    /// Where files are written.
+    pub fs: Arc<dyn Fs>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            threads: 0,
+            memory: index::Options::new(gix_hash::Kind::Sha1).memory,
+            keep_message: "ingot import".into(),
+            shallow: Vec::new(),
+            fs: durable::real(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("threads", &self.threads)
+            .field("memory", &self.memory)
+            .field("keep_message", &self.keep_message)
+            .field("shallow", &self.shallow.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was received with one pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// The checksum of the pack.
+    pub id: ObjectId,
+    /// The number of its entries.
+    pub objects: u32,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// Packs in quarantine. Dropping it removes them.
+pub struct Import {
+    objects: PathBuf,
+    format: gix_hash::Kind,
+    options: Options,
+    existing: Store,
+    quarantine: Quarantine,
+    packs: Vec<Indexed>,
+}
+
+impl std::fmt::Debug for Import {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Import")
+            .field("quarantine", &self.quarantine.path())
+            .field("packs", &self.packs)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Import {
+    /// Makes a quarantine in the object folder of a repository.
+    pub fn begin(objects: &Path, format: gix_hash::Kind, options: Options) -> Result<Import, Error> {
+        Ok(Import {
+            existing: Store::open(objects, format)?,
+            quarantine: Quarantine::create(Arc::clone(&options.fs), objects)?,
+            objects: objects.to_owned(),
+            format,
+            options,
+            packs: Vec::new(),
+        })
+    }
+
+    /// The quarantine, which has the layout of an object folder with the repository's as its alternate.
+    pub fn quarantine(&self) -> &Path {
+        self.quarantine.path()
+    }
+
+    /// Reads a self-contained pack from `source` to its end and indexes it. An empty pack is accepted. After an error
+    /// the import can go on with other packs.
+    pub fn add_pack(
+        &mut self,
+        source: &mut dyn Read,
+        limits: &Limits,
+        progress: &dyn Progress,
+    ) -> Result<Received, Error> {
+        let options = index::Options {
+            format: self.format,
+            threads: self.options.threads,
+            memory: self.options.memory,
+            limits: *limits,
+            existing: Some(&self.existing),
+            // History that was stored once has to come back, whatever is in it; Git's fetch takes such names too.
+            safe_names: false,
+            fs: Arc::clone(&self.options.fs),
+        };
+        let indexed = index::index(source, &self.quarantine.packs(), &options, progress)?;
+        let received = Received {
+            id: indexed.id,
+            objects: indexed.objects,
+            bytes: indexed.bytes,
+        };
+        if indexed.objects > 0 && self.packs.iter().all(|pack| pack.id != indexed.id) {
+            self.packs.push(indexed);
+        }
+        Ok(received)
+    }
+
+    /// A view of the repository with the packs in quarantine.
+    pub fn store(&self) -> Result<Store, Error> {
+        Ok(Store::open(self.quarantine.path(), self.format)?)
+    }
+
+    /// Answers whether everything that `tips` reach is there, in quarantine or in the repository. What `frontier`
+    /// reaches is believed to be complete.
+    ///
+    /// Packs that refer to nothing outside of them are complete without looking any further; otherwise the cost follows
+    /// what is newer than the frontier. The count in the answer is that of the entries in the former case.
+    pub fn check(
+        &self,
+        tips: &[ObjectId],
+        frontier: &[ObjectId],
+        progress: &dyn Progress,
+    ) -> Result<Connectivity, Error> {
+        let store = self.store()?;
+        let received: Vec<&Pack> = store
+            .packs()
+            .iter()
+            .filter(|pack| pack.path().starts_with(self.quarantine.path()))
+            .collect();
+        let is_received = |id: &oid| received.iter().any(|pack| pack.find(id).is_some());
+        // With all references inside and the tips, too, the packs are closed: nothing can be reached that is missing.
+        // What the frontier has is as good as inside.
+        let mut known = frontier.to_vec();
+        known.sort_unstable();
+        let is_known = |id: &ObjectId| known.binary_search(id).is_ok() && self.existing.contains(id);
+        let is_settled = |id: &ObjectId| is_received(id) || is_known(id);
+        let references = self.packs.iter().flat_map(|pack| &pack.external);
+        if tips.iter().all(is_settled) && references.into_iter().all(is_settled) {
+            return Ok(Connectivity::Connected {
+                objects: self.packs.iter().map(|pack| pack.objects).sum(),
+            });
+        }
+        let question = Question {
+            tips,
+            frontier,
+            shallow: &self.options.shallow,
+            threads: self.options.threads,
+        };
+        Ok(connectivity::check(&store, &question, progress)?)
+    }
+
+    /// Makes the packs part of the repository, durably, with a `.keep` file beside each if `keep` says so: it protects
+    /// objects from a concurrent `git gc` until references lead to them. A pack that the repository has already is left
+    /// as it is; empty ones are forgotten.
+    ///
+    /// An error in the middle may leave whole packs behind, which do no harm.
+    pub fn publish(self, keep: bool) -> Result<Vec<PublishedPack>, Error> {
+        let message = keep.then_some(self.options.keep_message.as_str());
+        if self.packs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let folder = self.objects.join("pack");
+        Ok(publish::publish(
+            &*self.options.fs,
+            &self.packs,
+            &folder,
+            message,
+        )?)
+    }
+}

@@ -30,7 +30,8 @@ impl<'c> Config<'c> {
         Config(Held::Snapshot(snapshot))
     }
 
-    fn file(&self) -> &File {
+    /// gix's view of the same values.
+    pub fn file(&self) -> &File {
         match &self.0 {
             Held::Snapshot(snapshot) => snapshot.plumbing(),
             Held::File(file) => file,

@@ -1,10 +1,8 @@
 //! Objects that deltas are applied to, kept within a budget.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gix_hash::ObjectId;
 use gix_object::Kind;
 
 use crate::object::tree_delta::Starts;
@@ -32,7 +30,6 @@ impl Base {
 #[derive(Debug)]
 pub(super) struct Bases {
     budget: usize,
-    by_id: AtomicBool,
     kept: Mutex<Kept>,
 }
 
@@ -42,13 +39,11 @@ struct Kept {
     /// The order of eviction; may name entries that are gone.
     queue: VecDeque<u32>,
     used: usize,
-    ids: HashMap<ObjectId, u32>,
 }
 
 #[derive(Debug)]
 struct Slot {
     base: Base,
-    id: Option<ObjectId>,
     wanted: bool,
 }
 
@@ -59,14 +54,8 @@ impl Bases {
     pub(super) fn new(budget: usize) -> Bases {
         Bases {
             budget,
-            by_id: AtomicBool::new(false),
             kept: Mutex::default(),
         }
-    }
-
-    /// From now on objects are found by id as well.
-    pub(super) fn index_ids(&self) {
-        self.by_id.store(true, Ordering::Relaxed);
     }
 
     /// The object of an entry, if it is kept.
@@ -77,14 +66,8 @@ impl Bases {
         Some(slot.base.clone())
     }
 
-    /// The entry that is the object of this id, if it is kept.
-    pub(super) fn find(&self, id: &ObjectId) -> Option<u32> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.ids.get(id).copied()
-    }
-
-    /// Keeps an object as long as the budget allows, to be found by `id` as well if one is given.
-    pub(super) fn insert(&self, entry: u32, id: Option<ObjectId>, base: Base) {
+    /// Keeps an object as long as the budget allows.
+    pub(super) fn insert(&self, entry: u32, base: Base) {
         let size = base.size();
         if size > self.budget {
             return;
@@ -105,15 +88,7 @@ impl Bases {
                 None => {}
             }
         }
-        let id = id.filter(|_| self.by_id.load(Ordering::Relaxed));
-        if let Some(id) = id {
-            kept.ids.insert(id, entry);
-        }
-        let slot = Slot {
-            base,
-            id,
-            wanted: false,
-        };
+        let slot = Slot { base, wanted: false };
         kept.used += size;
         match kept.slots.insert(entry, slot) {
             Some(previous) => kept.used -= previous.base.size(),
@@ -141,16 +116,12 @@ impl Kept {
     fn take(&mut self, entry: u32) -> Option<Slot> {
         let slot = self.slots.remove(&entry)?;
         self.used -= slot.base.size();
-        if let Some(id) = &slot.id
-            && self.ids.get(id) == Some(&entry)
-        {
-            self.ids.remove(id);
-        }
         Some(slot)
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // in tests, failing is the point
 mod tests {
     use super::*;
 
@@ -162,18 +133,14 @@ mod tests {
         }
     }
 
-    fn id(byte: u8) -> Option<ObjectId> {
-        Some(ObjectId::from_bytes_or_panic(&[byte; 20]))
-    }
-
     #[test]
     fn what_was_wanted_stays_longer() {
         let bases = Bases::new(3 * (1000 + OVERHEAD));
         for entry in 0..3 {
-            bases.insert(entry, id(entry as u8), base(1000));
+            bases.insert(entry, base(1000));
         }
         assert!(bases.get(0).is_some());
-        bases.insert(3, id(3), base(1000));
+        bases.insert(3, base(1000));
         assert!(bases.get(0).is_some());
         assert!(bases.get(1).is_none());
         assert!(bases.get(2).is_some() && bases.get(3).is_some());
@@ -182,10 +149,9 @@ mod tests {
     #[test]
     fn the_budget_holds_whatever_happens() {
         let bases = Bases::new(10_000);
-        bases.index_ids();
         for round in 0..1000u32 {
             let entry = round * 7 % 50;
-            bases.insert(entry, id(entry as u8), base((round as usize * 37) % 12_000));
+            bases.insert(entry, base((round as usize * 37) % 12_000));
             if round % 3 == 0 {
                 bases.remove(round % 50);
             }
@@ -196,17 +162,14 @@ mod tests {
             assert!(used <= 10_000);
             assert!(kept.queue.len() <= 2 * kept.slots.len() + 64);
             assert!(kept.slots.keys().all(|entry| kept.queue.contains(entry)));
-            for (id, entry) in &kept.ids {
-                assert_eq!(kept.slots[entry].id, Some(*id));
-            }
         }
     }
 
     #[test]
     fn too_large_an_object_pushes_nothing_out() {
         let bases = Bases::new(5_000);
-        bases.insert(1, id(1), base(1000));
-        bases.insert(2, id(2), base(5_000));
+        bases.insert(1, base(1000));
+        bases.insert(2, base(5_000));
         assert!(bases.get(1).is_some());
         assert!(bases.get(2).is_none());
     }

@@ -10,7 +10,6 @@ use super::bases::Base;
 use super::error::Error;
 use super::examine::{Examined, Examiner, Origin};
 use super::make::Maker;
-use super::table::{BY_ID, Object};
 use super::work::Work;
 use crate::pack::delta;
 
@@ -48,102 +47,99 @@ pub(super) enum Content {
 pub(super) struct Worker<'w> {
     pub(super) examiner: Examiner<'w>,
     pub(super) maker: Maker,
+    /// Deltas of the batch before whose base was not known yet.
+    carried: Vec<Item>,
 }
 
 impl<'w> Worker<'w> {
     pub(super) fn new(work: &'w Work<'_>) -> Worker<'w> {
         Worker {
-            examiner: Examiner::new(work.format, work.existing, &work.references),
+            examiner: Examiner::new(work.format, work.existing, work.safe_names, &work.references),
             maker: Maker::new(),
+            carried: Vec::new(),
         }
     }
-}
 
-/// Finds out the ids of the objects in `batch` and keeps them as bases. Deltas whose base is out of reach are noted for
-/// later.
-pub(super) fn resolve(work: &Work<'_>, worker: &mut Worker<'_>, batch: Batch) -> Result<(), Error> {
-    let mut objects = Vec::with_capacity(batch.items.len());
-    let mut without_base = Vec::new();
-    for item in batch.items {
-        let base = match item.content {
-            Content::Whole(kind) => {
-                whole(work, worker, kind, item, &mut objects)?;
+    /// Finds out the ids of the objects in `batch` and keeps them as bases. Deltas whose base is out of reach are tried
+    /// again after the next batch, and then noted for later.
+    pub(super) fn resolve(&mut self, work: &Work<'_>, batch: Batch) -> Result<(), Error> {
+        let mut without_base = std::mem::take(&mut self.carried);
+        let first_try = without_base.len();
+        for item in batch.items {
+            if let Content::Whole(kind) = item.content {
+                let Item {
+                    entry, offset, bytes, ..
+                } = item;
+                let examined = self.examiner.object(kind, &bytes, Origin::Whole, offset)?;
+                done(work, entry, kind, examined, bytes);
                 continue;
             }
-            Content::DeltaToEntry(base) => work.bases.get(base),
-            Content::DeltaToId(base) => work.bases.find(&base).and_then(|entry| {
-                work.entries().bases[item.entry as usize].store(entry, Ordering::Release);
-                work.bases.get(entry)
-            }),
-        };
-        match base {
-            Some(base) => delta(work, worker, base, item, &mut objects)?,
-            None => without_base.push(item),
+            match base_entry(work, &item).and_then(|base| work.bases.get(base)) {
+                Some(base) => self.delta(work, base, item)?,
+                None => without_base.push(item),
+            }
         }
-    }
-    // What another thread has resolved meanwhile is there now; other bases are made again.
-    for item in without_base {
-        let at = match item.content {
-            Content::DeltaToEntry(base) => base,
-            _ => work.entries().bases[item.entry as usize].load(Ordering::Acquire),
-        };
-        let base = match at {
-            BY_ID => None,
-            at => worker.maker.base(work, at, LARGEST_EARLY)?,
-        };
-        match base {
-            Some(base) => delta(work, worker, base, item, &mut objects)?,
-            None => work.resolved().postpone(item.content, item.entry),
+        // What another thread has resolved meanwhile is there now; other bases are made again.
+        for (number, item) in without_base.into_iter().enumerate() {
+            let base = match base_entry(work, &item) {
+                Some(entry) => self.maker.base(work, entry, LARGEST_EARLY)?,
+                None => None,
+            };
+            match base {
+                Some(base) => self.delta(work, base, item)?,
+                None if number < first_try => work.resolved().postpone(item.content, item.entry),
+                None => self.carried.push(item),
+            }
         }
+        Ok(())
     }
-    work.progress.advance(objects.len() as u64);
-    work.record(&mut objects);
-    Ok(())
+
+    /// Applies a delta, unless its result is large.
+    fn delta(&mut self, work: &Work<'_>, base: Base, item: Item) -> Result<(), Error> {
+        let Item {
+            entry, offset, bytes, ..
+        } = item;
+        let malformed = |source| Error::Delta { offset, source };
+        let (_, size, _) = delta::header(&bytes).map_err(malformed)?;
+        work.check_held("the result of the delta", size, offset)?;
+        if size > LARGEST_EARLY {
+            work.resolved().postpone(item.content, entry);
+            return Ok(());
+        }
+        let mut result = Vec::new();
+        delta::apply(&base.bytes, &bytes, &mut result).map_err(malformed)?;
+        let origin = Origin::Delta {
+            base: &base,
+            delta: &bytes,
+        };
+        let examined = self.examiner.object(base.kind, &result, origin, offset)?;
+        done(work, entry, base.kind, examined, result);
+        Ok(())
+    }
+
+    /// Ends this thread's part: nothing comes that could bring missing bases.
+    pub(super) fn finish(&mut self, work: &Work<'_>) -> Result<(), Error> {
+        self.resolve(work, Batch::default())
+    }
 }
 
-fn whole(
-    work: &Work<'_>,
-    worker: &mut Worker<'_>,
-    kind: Kind,
-    item: Item,
-    objects: &mut Vec<Object>,
-) -> Result<(), Error> {
-    let Item {
-        entry, offset, bytes, ..
-    } = item;
-    let Examined { id, starts } = worker.examiner.object(kind, &bytes, Origin::Whole, offset)?;
-    objects.push(Object { entry, kind, id });
-    let bytes = Arc::new(bytes);
-    work.bases.insert(entry, Some(id), Base { kind, bytes, starts });
-    Ok(())
+/// The entry that is the base of a delta, if it is known.
+fn base_entry(work: &Work<'_>, item: &Item) -> Option<u32> {
+    match item.content {
+        Content::Whole(_) => None,
+        Content::DeltaToEntry(base) => Some(base),
+        Content::DeltaToId(base) => {
+            let entry = work.resolved().find(&base)?;
+            work.entries().bases[item.entry as usize].store(entry, Ordering::Release);
+            Some(entry)
+        }
+    }
 }
 
-/// Applies a delta unless its result is large.
-fn delta(
-    work: &Work<'_>,
-    worker: &mut Worker<'_>,
-    base: Base,
-    item: Item,
-    objects: &mut Vec<Object>,
-) -> Result<(), Error> {
-    let Item { entry, offset, .. } = item;
-    let malformed = |source| Error::Delta { offset, source };
-    let (_, size, _) = delta::header(&item.bytes).map_err(malformed)?;
-    work.check_held("the result of the delta", size, offset)?;
-    if size > LARGEST_EARLY {
-        work.resolved().postpone(item.content, entry);
-        return Ok(());
-    }
-    let mut bytes = Vec::new();
-    delta::apply(&base.bytes, &item.bytes, &mut bytes).map_err(malformed)?;
-    let origin = Origin::Delta {
-        base: &base,
-        delta: &item.bytes,
-    };
-    let kind = base.kind;
-    let Examined { id, starts } = worker.examiner.object(kind, &bytes, origin, offset)?;
-    objects.push(Object { entry, kind, id });
+fn done(work: &Work<'_>, entry: u32, kind: Kind, examined: Examined, bytes: Vec<u8>) {
+    let Examined { id, starts } = examined;
     let bytes = Arc::new(bytes);
-    work.bases.insert(entry, Some(id), Base { kind, bytes, starts });
-    Ok(())
+    work.bases.insert(entry, Base { kind, bytes, starts });
+    work.resolved().add(entry, kind, &id);
+    work.progress.advance(1);
 }

@@ -18,14 +18,11 @@ use super::bases::Base;
 use super::batch::Worker;
 use super::error::Error;
 use super::examine::{Examined, Origin};
-use super::table::{Entries, Object, Waiting};
+use super::table::{Entries, Waiting};
 use super::work::Work;
 
 /// How many missing bases an error names.
 const NAMED: usize = 8;
-
-/// Results are handed over in groups of this many.
-const GROUP: usize = 256;
 
 /// The deltas of one pack.
 struct Forest<'w, 'a> {
@@ -284,7 +281,6 @@ struct Walker<'f, 'w, 'a> {
     forest: &'f Forest<'w, 'a>,
     worker: Worker<'w>,
     stack: Vec<Branch>,
-    objects: Vec<Object>,
 }
 
 impl<'f, 'w, 'a> Walker<'f, 'w, 'a> {
@@ -293,7 +289,6 @@ impl<'f, 'w, 'a> Walker<'f, 'w, 'a> {
             forest,
             worker: Worker::new(forest.work),
             stack: Vec::new(),
-            objects: Vec::with_capacity(GROUP),
         }
     }
 
@@ -310,14 +305,7 @@ impl<'f, 'w, 'a> Walker<'f, 'w, 'a> {
                     return forest.stop();
                 }
             }
-            // Before this thread may be the last one to fall idle.
-            self.hand_over();
         }
-    }
-
-    fn hand_over(&mut self) {
-        self.forest.work.progress.advance(self.objects.len() as u64);
-        self.forest.work.record(&mut self.objects);
     }
 
     /// Resolves the next child of the topmost branch.
@@ -333,7 +321,7 @@ impl<'f, 'w, 'a> Walker<'f, 'w, 'a> {
             }
             return Ok(());
         };
-        let Worker { examiner, maker } = &mut self.worker;
+        let Worker { examiner, maker, .. } = &mut self.worker;
         let work = forest.work;
         let base = match branch.base.take() {
             Some(base) => base,
@@ -355,20 +343,14 @@ impl<'f, 'w, 'a> Walker<'f, 'w, 'a> {
         };
         let kind = branch.kind;
         let Examined { id, starts } = examiner.object(kind, &bytes, origin, offset)?;
-        self.objects.push(Object {
-            entry: child,
-            kind,
-            id,
-        });
-        if self.objects.len() >= GROUP {
-            self.hand_over();
-        }
+        work.resolved().add(child, kind, &id);
+        work.progress.advance(1);
         let bytes = Arc::new(bytes);
         let below = forest.branch(child, kind, &id, Some(Base { kind, bytes, starts }));
         if branch.left() > 0 {
             if below.is_some() {
                 // The child's subtree comes first; until then, the base stays only if there is room.
-                forest.work.bases.insert(branch.entry, None, base);
+                forest.work.bases.insert(branch.entry, base);
             } else {
                 branch.base = Some(base);
             }

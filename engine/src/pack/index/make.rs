@@ -62,7 +62,7 @@ impl Maker {
                 bytes: Arc::new(bytes),
                 starts: None,
             };
-            work.bases.insert(entry, None, base.clone());
+            work.bases.insert(entry, base.clone());
         }
         Ok(Some(base))
     }

@@ -8,7 +8,8 @@
 //! What is checked, of each pack: its structure, its checksum, all sizes, and that it has the base of every delta. Of
 //! each object: that no SHA-1 collision attack is hidden in it; that it does not differ from one of the same id that is
 //! here already; that commits, trees and tags can be read as far as Git's own walk reads them; that what other objects
-//! of the pack take for a tree or commit is one; and that no tree has a name that leaves the work tree or hits `.git`.
+//! of the pack take for a tree or commit is one; and, if wanted, that no tree has a name that leaves the work tree or
+//! hits `.git`.
 //! What Git's fsck finds beyond that (order of tree entries, dates, encodings) is history that exists and has to be
 //! carried; the names of submodules are checked when they are checked out.
 //!
@@ -20,6 +21,7 @@ mod batch;
 mod deltas;
 mod error;
 mod examine;
+mod ids;
 mod input;
 mod make;
 mod pack_file;
@@ -44,7 +46,7 @@ use crate::store::Store;
 use input::Input;
 use pack_file::{PackFile, Reader};
 use references::References;
-use table::{Entries, Resolved};
+use table::Resolved;
 use work::Work;
 
 /// Permissions of packs and indexes: nobody changes them.
@@ -90,6 +92,9 @@ pub struct Options<'a> {
     /// Objects that exist already: one of the same id in the pack must be the same. Those of the pack itself need not be
     /// in it.
     pub existing: Option<&'a Store>,
+    /// Refuses trees with names that leave the work tree or hit `.git`, as Git does when `transfer.fsckObjects` is set.
+    /// Checkout refuses them in any case.
+    pub safe_names: bool,
     /// Where files are written.
     pub fs: Arc<dyn Fs>,
 }
@@ -106,14 +111,15 @@ impl std::fmt::Debug for Options<'_> {
 }
 
 impl Options<'_> {
-    /// All processors, 16 MiB of bases, default limits, nothing to compare with.
+    /// All processors, 10 MiB of bases, default limits, nothing to compare with.
     pub fn new(format: gix_hash::Kind) -> Options<'static> {
         Options {
             format,
             threads: 0,
-            memory: 16 << 20,
+            memory: 10 << 20,
             limits: Limits::default(),
             existing: None,
+            safe_names: true,
             fs: crate::durable::real(),
         }
     }
@@ -134,9 +140,35 @@ pub struct Indexed {
     pub external: Vec<ObjectId>,
 }
 
-/// Reads a pack from `source` to its end and puts it with its index into `folder`, under the names that Git gives them.
-/// Nothing is synced yet. When it fails, files may remain in `folder`, which should be in quarantine.
+/// Reads a pack from `source` to its end and puts it with its index into `folder`, under the names that Git gives them,
+/// in place of the same pack if it is there already. Nothing is synced yet. When it fails, it leaves nothing behind.
+///
+/// Only one pack at a time may be indexed into the same folder.
 pub fn index(
+    source: &mut dyn Read,
+    folder: &Path,
+    options: &Options<'_>,
+    progress: &dyn Progress,
+) -> Result<Indexed, Error> {
+    let result = index_into(source, folder, options, progress);
+    if result.is_err() {
+        for extension in EXTENSIONS {
+            // The first failure is the one worth reporting; most often, not all of the files exist.
+            let _ = options.fs.unlink(&temporary(folder, extension));
+        }
+    }
+    result
+}
+
+/// The files of a pack, in the order in which they get their names.
+const EXTENSIONS: [&str; 3] = ["pack", "rev", "idx"];
+
+/// The name of a file until it is complete. Git takes no such file for a pack or an index, and prunes it in the end.
+fn temporary(folder: &Path, extension: &str) -> PathBuf {
+    folder.join(format!("tmp_{extension}_incoming"))
+}
+
+fn index_into(
     source: &mut dyn Read,
     folder: &Path,
     options: &Options<'_>,
@@ -146,19 +178,20 @@ pub fn index(
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    let temporary = folder.join("tmp_pack_incoming");
-    let file = options
-        .fs
-        .create_new(&temporary, MODE)
-        .map_err(error::file("create", &temporary))?;
+    let create = |path: &Path| {
+        let file = options.fs.create_new(path, MODE);
+        file.map_err(error::file("create", path))
+    };
+    let path = temporary(folder, "pack");
+    let file = create(&path)?;
     let input = Input::new(
         source,
         file,
-        temporary.clone(),
+        path.clone(),
         options.format,
         options.limits.pack_bytes,
     );
-    let work = Work::new(options, PackFile::open(temporary.clone())?, progress);
+    let work = Work::new(options, PackFile::open(path)?, progress);
     let received = threads::run(&work, threads, input)?;
     deltas::resolve(&work, threads)?;
     compare_streamed(&work)?;
@@ -167,12 +200,27 @@ pub fn index(
     let order = order(&resolved);
     let external = external(&resolved, &order, references)?;
 
+    let index = write::Index {
+        format: options.format,
+        order: &order,
+        offsets: &entries.offsets,
+        crcs: &entries.crcs,
+        pack: received.checksum,
+    };
+    let path = temporary(folder, "rev");
+    index
+        .write_reverse(&mut create(&path)?)
+        .map_err(error::file("write", &path))?;
+    let path = temporary(folder, "idx");
+    index
+        .write(|entry| resolved.id(entry), &mut create(&path)?)
+        .map_err(error::file("write", &path))?;
     let pack = folder.join(format!("pack-{}.pack", received.checksum));
-    write_index(options, &pack, &resolved, &order, &entries, received.checksum)?;
-    options
-        .fs
-        .rename(&temporary, &pack)
-        .map_err(error::file("rename", &temporary))?;
+    for extension in EXTENSIONS {
+        let from = temporary(folder, extension);
+        let renamed = options.fs.rename(&from, &pack.with_extension(extension));
+        renamed.map_err(error::file("rename", &from))?;
+    }
     Ok(Indexed {
         id: received.checksum,
         objects: entries.len() as u32,
@@ -248,39 +296,6 @@ fn external(resolved: &Resolved, order: &[u32], references: References) -> Resul
         }
     })?;
     Ok(external)
-}
-
-fn write_index(
-    options: &Options<'_>,
-    pack: &Path,
-    resolved: &Resolved,
-    order: &[u32],
-    entries: &Entries,
-    checksum: ObjectId,
-) -> Result<(), Error> {
-    let index = write::Index {
-        format: options.format,
-        order,
-        offsets: &entries.offsets,
-        crcs: &entries.crcs,
-        pack: checksum,
-    };
-    let path = pack.with_extension("rev");
-    let mut file = options
-        .fs
-        .create_new(&path, MODE)
-        .map_err(error::file("create", &path))?;
-    index
-        .write_reverse(&mut file)
-        .map_err(error::file("write", &path))?;
-    let path = pack.with_extension("idx");
-    let mut file = options
-        .fs
-        .create_new(&path, MODE)
-        .map_err(error::file("create", &path))?;
-    index
-        .write(|entry| resolved.id(entry), &mut file)
-        .map_err(error::file("write", &path))
 }
 
 /// What a failed inflation of the entry at `offset` means.

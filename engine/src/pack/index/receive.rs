@@ -12,7 +12,7 @@ use super::batch::{Batch, Content, Item};
 use super::error::Error;
 use super::examine;
 use super::input::{Input, LONGEST_HEADER};
-use super::table::{BY_ID, MOST_ENTRIES, Object, WHOLE};
+use super::table::{BY_ID, MOST_ENTRIES, WHOLE};
 use super::work::Work;
 use crate::pack::inflate::Inflater;
 use crate::progress::Unit;
@@ -136,7 +136,7 @@ impl Receiver<'_, '_> {
                 base
             }
             Content::DeltaToId(_) => {
-                self.work.bases.index_ids();
+                self.work.resolved().index_ids();
                 self.delta(input, number, offset, size, content)?;
                 BY_ID
             }
@@ -225,11 +225,7 @@ impl Receiver<'_, '_> {
             .map_err(|failure| failed(input, failure, offset, size))?;
         let id = examine::finish(hasher, offset)?;
         let mut resolved = self.work.resolved();
-        resolved.add(&[Object {
-            entry,
-            kind: Kind::Blob,
-            id,
-        }]);
+        resolved.add(entry, Kind::Blob, &id);
         resolved.streamed.push(entry);
         drop(resolved);
         self.work.progress.advance(1);

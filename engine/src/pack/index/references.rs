@@ -183,6 +183,7 @@ impl Drop for Collector<'_> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // in tests, failing is the point
 mod tests {
     use std::collections::BTreeSet;
 

@@ -6,6 +6,7 @@ use gix_hash::{ObjectId, oid};
 use gix_object::Kind;
 
 use super::batch::Content;
+use super::ids::Ids;
 
 /// In place of a base: the entry is a whole object.
 pub(super) const WHOLE: u32 = u32::MAX;
@@ -72,20 +73,14 @@ pub(super) struct Resolved {
     /// [`Kind`] as [`code`] says, or 0.
     kinds: Vec<u8>,
     count: usize,
+    /// Only for packs with reference deltas.
+    index: Option<Ids>,
     /// Offset deltas that have to wait until the stream has ended: (base, entry).
     pub(super) pending: Vec<(u32, u32)>,
     /// Reference deltas that have to wait.
     pub(super) waiting: Vec<Waiting>,
     /// Blobs that were never held.
     pub(super) streamed: Vec<u32>,
-}
-
-/// One resolved entry.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Object {
-    pub(super) entry: u32,
-    pub(super) kind: Kind,
-    pub(super) id: ObjectId,
 }
 
 impl Resolved {
@@ -95,27 +90,43 @@ impl Resolved {
             ids: Vec::new(),
             kinds: Vec::new(),
             count: 0,
+            index: None,
             pending: Vec::new(),
             waiting: Vec::new(),
             streamed: Vec::new(),
         }
     }
 
-    /// Notes what `objects` are.
-    pub(super) fn add(&mut self, objects: &[Object]) {
-        let Some(last) = objects.iter().map(|object| object.entry as usize).max() else {
+    /// Notes what an entry is.
+    pub(super) fn add(&mut self, entry: u32, kind: Kind, id: &oid) {
+        let at = entry as usize;
+        if at >= self.kinds.len() {
+            self.kinds.resize(at + 1, 0);
+            self.ids.resize((at + 1) * self.id_length, 0);
+        }
+        self.kinds[at] = code(kind);
+        self.ids[at * self.id_length..][..self.id_length].copy_from_slice(id.as_bytes());
+        self.count += 1;
+        if let Some(index) = &mut self.index {
+            index.insert(entry, |entry| id_at(&self.ids, self.id_length, entry));
+        }
+    }
+
+    /// From now on entries can be found by id.
+    pub(super) fn index_ids(&mut self) {
+        if self.index.is_some() {
             return;
-        };
-        if last >= self.kinds.len() {
-            self.kinds.resize(last + 1, 0);
-            self.ids.resize((last + 1) * self.id_length, 0);
         }
-        for object in objects {
-            let entry = object.entry as usize;
-            self.kinds[entry] = code(object.kind);
-            self.ids[entry * self.id_length..][..self.id_length].copy_from_slice(object.id.as_bytes());
+        let mut index = Ids::new();
+        for entry in (0..self.kinds.len() as u32).filter(|entry| self.kind(*entry).is_some()) {
+            index.insert(entry, |entry| self.id(entry));
         }
-        self.count += objects.len();
+        self.index = Some(index);
+    }
+
+    /// The entry of this id, if it is resolved. [`index_ids`](Self::index_ids) comes first.
+    pub(super) fn find(&self, id: &oid) -> Option<u32> {
+        self.index.as_ref()?.find(id, |entry| self.id(entry))
     }
 
     /// Notes that a delta has to wait until the stream has ended.
@@ -138,9 +149,13 @@ impl Resolved {
 
     /// The id of a resolved entry.
     pub(super) fn id(&self, entry: u32) -> &oid {
-        let at = entry as usize * self.id_length;
-        oid::from_bytes_unchecked(&self.ids[at..at + self.id_length])
+        id_at(&self.ids, self.id_length, entry)
     }
+}
+
+fn id_at(ids: &[u8], length: usize, entry: u32) -> &oid {
+    let at = entry as usize * length;
+    oid::from_bytes_unchecked(&ids[at..at + length])
 }
 
 /// A kind in one byte, as pack entries have it.

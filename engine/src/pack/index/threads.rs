@@ -2,7 +2,7 @@
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 
-use super::batch::{self, Batch, Worker};
+use super::batch::{Batch, Worker};
 use super::error::Error;
 use super::input::Input;
 use super::receive::{self, Received};
@@ -10,6 +10,9 @@ use super::work::Work;
 
 /// Batches that wait for a thread. Few, so that bases are seldom in one that another thread has yet to resolve.
 const QUEUE: usize = 2;
+
+/// A batch with more bytes is resolved by the reading thread itself, so that large objects do not queue up.
+const LARGEST_QUEUED: usize = 4 * 1024 * 1024;
 
 /// Receives a whole pack, resolving on `threads` threads what can be resolved meanwhile.
 pub(super) fn run(work: &Work<'_>, threads: usize, input: Input<'_>) -> Result<Received, Error> {
@@ -26,8 +29,11 @@ pub(super) fn run(work: &Work<'_>, threads: usize, input: Input<'_>) -> Result<R
                 }
                 helpers = Some((sender, receiver));
             }
+            let is_small = batch.bytes <= LARGEST_QUEUED;
             let mut left = Some(batch);
-            if let Some((sender, receiver)) = &helpers {
+            if let Some((sender, receiver)) = &helpers
+                && is_small
+            {
                 while let Some(batch) = left.take() {
                     if let Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) =
                         sender.try_send(batch)
@@ -35,13 +41,13 @@ pub(super) fn run(work: &Work<'_>, threads: usize, input: Input<'_>) -> Result<R
                         left = Some(batch);
                         // The others are behind. Taking the oldest batch keeps the order of the stream.
                         if let Ok(oldest) = receiver.try_recv() {
-                            batch::resolve(work, &mut worker, oldest)?;
+                            worker.resolve(work, oldest)?;
                         }
                     }
                 }
             }
             if let Some(batch) = left {
-                batch::resolve(work, &mut worker, batch)?;
+                worker.resolve(work, batch)?;
             }
             match work.stopped() {
                 true => Err(Error::Interrupted),
@@ -54,6 +60,10 @@ pub(super) fn run(work: &Work<'_>, threads: usize, input: Input<'_>) -> Result<R
                 Ok(_) => work_off(work, &mut worker, &receiver),
                 Err(_) => while receiver.try_recv().is_ok() {},
             }
+        } else if received.is_ok()
+            && let Err(error) = worker.finish(work)
+        {
+            work.fail(error);
         }
         received
     });
@@ -68,8 +78,13 @@ fn work_off(work: &Work<'_>, worker: &mut Worker<'_>, receiver: &Receiver<Batch>
         if work.stopped() {
             continue;
         }
-        if let Err(error) = batch::resolve(work, worker, batch) {
+        if let Err(error) = worker.resolve(work, batch) {
             work.fail(error);
         }
+    }
+    if !work.stopped()
+        && let Err(error) = worker.finish(work)
+    {
+        work.fail(error);
     }
 }

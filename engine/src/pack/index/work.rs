@@ -7,7 +7,7 @@ use super::bases::Bases;
 use super::error::Error;
 use super::pack_file::PackFile;
 use super::references::References;
-use super::table::{Entries, Object, Resolved};
+use super::table::{Entries, Resolved};
 use super::{Limits, Options};
 use crate::progress::Progress;
 use crate::store::Store;
@@ -17,6 +17,7 @@ pub(super) struct Work<'a> {
     pub(super) format: gix_hash::Kind,
     pub(super) limits: Limits,
     pub(super) existing: Option<&'a Store>,
+    pub(super) safe_names: bool,
     pub(super) progress: &'a dyn Progress,
     pub(super) bases: Bases,
     pub(super) references: References,
@@ -36,6 +37,7 @@ impl<'a> Work<'a> {
             format: options.format,
             limits: options.limits,
             existing: options.existing,
+            safe_names: options.safe_names,
             progress,
             bases: Bases::new(usize::try_from(options.memory).unwrap_or(usize::MAX)),
             references: References::new(options.format),
@@ -58,12 +60,6 @@ impl<'a> Work<'a> {
 
     pub(super) fn resolved(&self) -> MutexGuard<'_, Resolved> {
         self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes what objects are, and that they are done.
-    pub(super) fn record(&self, objects: &mut Vec<Object>) {
-        self.resolved().add(objects);
-        objects.clear();
     }
 
     /// Keeps the first failure and makes the other threads stop.

@@ -132,6 +132,7 @@ impl<'a> Hashing<'a> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // in tests, failing is the point
 mod tests {
     use super::*;
 

@@ -1,0 +1,104 @@
+//! Moves packs out of quarantine.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use gix_hash::ObjectId;
+
+use crate::durable::{self, Context as _, Fs};
+use crate::pack::index::Indexed;
+
+/// A pack that everybody sees now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedPack {
+    /// The `.pack` file.
+    pub pack: PathBuf,
+    /// The `.idx` file.
+    pub idx: PathBuf,
+    /// The `.keep` file, if one was wanted and this import made it. Whoever asked for it removes it when the objects
+    /// are referred to. None also when the pack was there before and was kept by somebody else.
+    pub keep: Option<PathBuf>,
+    /// The checksum of the pack, which is in the names.
+    pub id: ObjectId,
+    /// The number of its entries.
+    pub objects: u32,
+}
+
+/// The order in which files become visible: a pack counts from the moment when it has an index.
+const ORDER: [&str; 3] = ["pack", "rev", "idx"];
+
+/// Moves `packs` to the folder `to`, so that each of them, and all their names, survive a power cut.
+pub(super) fn publish(
+    fs: &dyn Fs,
+    packs: &[Indexed],
+    to: &Path,
+    keep: Option<&str>,
+) -> Result<Vec<PublishedPack>, durable::Error> {
+    for pack in packs {
+        for extension in ORDER {
+            let path = pack.pack.with_extension(extension);
+            fs.sync_file(&path).during("sync", &path)?;
+        }
+    }
+    durable::create_dirs(fs, to, 0o777)?;
+    let mut published = Vec::with_capacity(packs.len());
+    for pack in packs {
+        let target = to.join(pack.pack.file_name().unwrap_or_default());
+        let keep = match keep {
+            Some(message) => keep_file(fs, &target.with_extension("keep"), message)?,
+            None => None,
+        };
+        if !is_there(fs, pack, &target)? {
+            for extension in ORDER {
+                let (from, target) = (
+                    pack.pack.with_extension(extension),
+                    target.with_extension(extension),
+                );
+                fs.rename(&from, &target).during("publish", &target)?;
+            }
+        }
+        published.push(PublishedPack {
+            idx: target.with_extension("idx"),
+            pack: target,
+            keep,
+            id: pack.id,
+            objects: pack.objects,
+        });
+    }
+    // Of packs that were there before, too: whoever put them there may not have come this far.
+    fs.sync_dir(to).during("sync folder", to)?;
+    Ok(published)
+}
+
+/// Makes a `.keep` file unless there is one.
+fn keep_file(fs: &dyn Fs, path: &Path, message: &str) -> Result<Option<PathBuf>, durable::Error> {
+    let mut file = match fs.create_new(path, 0o600) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+        Err(error) => return Err(durable::Error::new("create", path, error)),
+    };
+    writeln!(file, "{message}").during("write", path)?;
+    file.sync().during("sync", path)?;
+    Ok(Some(path.to_owned()))
+}
+
+/// True if the same pack is there already, whole as far as its length tells, and durable.
+fn is_there(fs: &dyn Fs, pack: &Indexed, target: &Path) -> Result<bool, durable::Error> {
+    let length = |path: &Path| match std::fs::metadata(path) {
+        Ok(meta) => Ok(Some(meta.len())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).during("examine", path),
+    };
+    for extension in ["pack", "idx"] {
+        let theirs = target.with_extension(extension);
+        let ours = pack.pack.with_extension(extension);
+        if length(&theirs)? != length(&ours)? {
+            return Ok(false);
+        }
+    }
+    for extension in ["pack", "idx"] {
+        let theirs = target.with_extension(extension);
+        fs.sync_file(&theirs).during("sync", &theirs)?;
+    }
+    Ok(true)
+}
