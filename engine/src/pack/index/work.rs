@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::bases::Bases;
+use super::batch::Early;
 use super::error::Error;
 use super::pack_file::PackFile;
 use super::references::References;
@@ -19,6 +20,7 @@ pub(super) struct Work<'a> {
     pub(super) existing: Option<&'a Store>,
     pub(super) progress: &'a dyn Progress,
     pub(super) bases: Bases,
+    pub(super) early: Early,
     pub(super) references: References,
     /// The file that the stream is written to.
     pub(super) file: PackFile,
@@ -38,6 +40,7 @@ impl<'a> Work<'a> {
             existing: options.existing,
             progress,
             bases: Bases::new(usize::try_from(options.memory).unwrap_or(usize::MAX)),
+            early: Early::default(),
             references: References::new(options.format),
             file,
             settled: AtomicU64::new(0),
