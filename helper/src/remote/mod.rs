@@ -13,6 +13,7 @@ mod push;
 pub mod refnames;
 pub mod rejection;
 mod status;
+mod tags;
 mod verify;
 mod view;
 
