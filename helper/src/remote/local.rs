@@ -67,7 +67,7 @@ impl<'a> Local<'a> {
             wants,
             haves,
             threads,
-            shallow: &[],
+            ..walk::Request::default()
         };
         walk::enumerate(&self.store, &request, progress).map_err(|error| match error {
             walk::Error::Missing { id, referrer } => {
