@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use gix::object::Kind as ObjectKind;
 use gix_hash::ObjectId;
-use ingot_engine::durable;
 use ingot_engine::import::{Connectivity, Import, Limits, PublishedPack};
 
 use super::{Error, Local, Remote, View, refnames};
@@ -98,7 +97,7 @@ impl Remote<'_> {
             state.packs = brought.ids.iter().copied().collect();
             memory.record(state)?;
         }
-        let keep = self.keep_largest(published)?;
+        let keep = published.into_iter().filter_map(|pack| pack.keep).collect();
         Ok(Fetched {
             keep,
             packs: brought.ids.len(),
@@ -174,23 +173,6 @@ impl Remote<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Git takes one `.keep` file off again for each fetch, and warns of any more. So the largest pack keeps its own; the
-    /// others, whose objects a collection would only move, go without.
-    fn keep_largest(&self, published: Vec<PublishedPack>) -> Result<Vec<PathBuf>, Error> {
-        let mut packs: Vec<(u32, PathBuf)> = published
-            .into_iter()
-            .filter_map(|pack| Some((pack.objects, pack.keep?)))
-            .collect();
-        packs.sort();
-        let largest = packs.pop();
-        for (_, keep) in packs {
-            self.fs
-                .unlink(&keep)
-                .map_err(|source| durable::Error::new("remove", &keep, source))?;
-        }
-        Ok(largest.into_iter().map(|(_, keep)| keep).collect())
     }
 
     fn is_behind(&self, memory: &Continuity, view: &View) -> bool {
