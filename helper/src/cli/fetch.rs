@@ -234,12 +234,11 @@ fn tags(refs: &Refs) -> impl Iterator<Item = Follow> {
         })
 }
 
+/// Where things are to go, and what `FETCH_HEAD` is to hold.
+type Chosen = (Vec<Follow>, Vec<(String, ObjectId)>);
+
 /// What the words name: where it is to go, and what `FETCH_HEAD` is to hold.
-fn chosen(
-    words: &[BString],
-    specs: &[Refspec],
-    refs: &Refs,
-) -> Result<(Vec<Follow>, Vec<(String, ObjectId)>), Failure> {
+fn chosen(words: &[BString], specs: &[Refspec], refs: &Refs) -> Result<Chosen, Failure> {
     let mut follows = Vec::new();
     let mut merges = Vec::new();
     for word in words {
