@@ -7,7 +7,7 @@
 //! The output is the delta format of Git's packs (see `gitformat-pack`): two sizes, then instructions. Any index
 //! serves any number of targets, and costs at most [`MAX_BLOCKS`] table entries however long the base is. The
 //! time for a target is linear in its length, whatever base and target hold: equal blocks in a row are indexed once,
-//! and no more than [`MAX_CANDIDATES`] places are looked at for one position.
+//! and no more than `MAX_CANDIDATES` places are looked at for one position.
 
 /// Bytes that must be equal before a match is considered, and the length of an indexed block.
 pub const WINDOW: usize = 16;
