@@ -62,12 +62,11 @@ fn tags(refs: &Refs) -> impl Iterator<Item = Follow> {
         })
 }
 
-/// What the words name: where it is to go, and what `FETCH_HEAD` is to hold.
-pub fn chosen(
-    words: &[BString],
-    specs: &[Refspec],
-    refs: &Refs,
-) -> Result<(Vec<Follow>, Vec<(String, ObjectId)>), Failure> {
+/// Where things are to go, and what `FETCH_HEAD` is to hold.
+pub type Chosen = (Vec<Follow>, Vec<(String, ObjectId)>);
+
+/// Follows the words of a command line.
+pub fn chosen(words: &[BString], specs: &[Refspec], refs: &Refs) -> Result<Chosen, Failure> {
     let mut follows = Vec::new();
     let mut merges = Vec::new();
     for word in words {
