@@ -21,6 +21,7 @@ use crate::config::{Folders, Remote, StorageUrl, safe_name, shell_word};
 use crate::protocol::{DeviceKey, key_file};
 use crate::remote;
 use crate::state::AdminPin;
+use crate::storage::Storage as _;
 
 /// The name of the remote that is added.
 const REMOTE: &str = "e2ee";
@@ -184,15 +185,27 @@ fn repository_name(repository: &Repository) -> String {
     name.strip_suffix(".git").map(str::to_owned).unwrap_or(name)
 }
 
+/// Nothing is there, or no more than an interrupted beginning left.
 fn is_vacant(store: &Path) -> Result<bool, Failure> {
-    match std::fs::read_dir(store) {
-        Ok(mut entries) => Ok(entries.next().is_none()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(Failure::failed(format!(
-            "cannot look into {}: {error}",
-            store.display()
-        ))),
+    let failed = |error| Failure::failed(format!("cannot look into {}: {error}", store.display()));
+    let entries = match std::fs::read_dir(store) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut empty = true;
+    for entry in entries {
+        let name = entry.map_err(failed)?.file_name();
+        let name = name.to_string_lossy();
+        let left = matches!(&*name, "HEAD.lock" | "manifests" | ".staging") || name.starts_with(".HEAD-");
+        if !left {
+            return Ok(false);
+        }
+        empty = false;
     }
+    // A lost head is not for a set-up to replace.
+    let head = || place::directory(&StorageUrl::Directory(store.to_owned())).map(|store| store.head());
+    Ok(empty || matches!(head()?, Ok(None)))
 }
 
 fn has_founded(app: &App, key: &Path) -> Result<bool, Failure> {

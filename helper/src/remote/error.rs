@@ -8,7 +8,7 @@ use ingot_engine::pack::{index, write};
 use ingot_engine::{durable, import, repository, store, walk};
 
 use crate::flock;
-use crate::protocol::{ContentId, chain, publication, refs};
+use crate::protocol::{ContentId, chain, pack_stream, publication, refs};
 use crate::{state, storage};
 
 /// An operation on a remote failed. Nothing of the user has moved.
@@ -53,6 +53,14 @@ pub enum Error {
     /// A reference in the store that no client would accept.
     #[error(transparent)]
     Refs(#[from] refs::Error),
+    /// Two references of the store of which one is a folder of the other.
+    #[error("the store holds both {name} and {other}, which no repository can")]
+    RefConflict {
+        /// One full name.
+        name: String,
+        /// The other one.
+        other: String,
+    },
     /// What is remembered of the store could not be used, or contradicts the store.
     #[error(transparent)]
     State(#[from] state::Error),
@@ -186,11 +194,13 @@ impl Error {
             Error::NoRepository { .. } => Kind::NoStore,
             Error::HeadUnreadable { .. }
             | Error::Refs(_)
-            | Error::Stream { .. }
+            | Error::RefConflict { .. }
             | Error::Pack { .. }
             | Error::ForeignPack { .. }
             | Error::Missing { .. }
             | Error::BranchKind { .. } => Kind::Alarm,
+            // What a disk or a network does is no fault of the stream.
+            Error::Stream { source, .. } if pack_stream::Error::within(source).is_some() => Kind::Alarm,
             Error::Storage(error) => storage_kind(error),
             Error::Chain(error) => match error.kind() {
                 chain::Kind::WrongKey => Kind::Key,

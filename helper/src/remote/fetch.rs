@@ -1,6 +1,7 @@
 //! Fetch: import the packs that are new, prove that everything is there, and only then remember it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use gix::object::Kind as ObjectKind;
 use gix_hash::ObjectId;
@@ -93,12 +94,18 @@ impl Remote<'_> {
             }
             other => other?,
         };
+        let keep: Vec<PathBuf> = published.into_iter().filter_map(|pack| pack.keep).collect();
         if let Some(memory) = &mut memory {
             let mut state = view.state();
             state.packs = brought.ids.iter().copied().collect();
-            memory.record(state)?;
+            if let Err(error) = memory.record(state) {
+                // The caller is told of the error, not of these files.
+                for keep in keep {
+                    let _ = self.fs.unlink(&keep);
+                }
+                return Err(error.into());
+            }
         }
-        let keep = published.into_iter().filter_map(|pack| pack.keep).collect();
         Ok(Fetched {
             keep,
             packs: brought.ids.len(),
@@ -116,7 +123,7 @@ impl Remote<'_> {
         local: &Local<'_>,
         options: FetchOptions,
     ) -> Result<(Brought, Vec<PublishedPack>), Error> {
-        let mut import = local.begin_import(self.threads)?;
+        let mut import = local.begin_import(self.threads, Arc::clone(&self.fs))?;
         let brought = self.take_packs(view, packs, &mut import)?;
         let tips: Vec<ObjectId> = view.refs().values().copied().collect();
         self.require_complete(&import, view, &tips, frontier)?;

@@ -1,10 +1,12 @@
 //! The local repository, as far as a remote needs it.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use gix::object::Kind;
 use gix_hash::ObjectId;
 use ingot_engine::connectivity::{self, Connectivity};
+use ingot_engine::durable::Fs;
 use ingot_engine::import::{self, Import};
 use ingot_engine::progress::{Progress, Silent};
 use ingot_engine::repository::Repository;
@@ -108,10 +110,11 @@ impl<'a> Local<'a> {
         )
     }
 
-    /// Begins to take packs into the repository.
-    pub fn begin_import(&self, threads: usize) -> Result<Import, Error> {
+    /// Begins to take packs into the repository, which are written through `fs`.
+    pub fn begin_import(&self, threads: usize, fs: Arc<dyn Fs>) -> Result<Import, Error> {
         let options = import::Options {
             threads,
+            fs,
             ..import::Options::default()
         };
         Ok(Import::begin(

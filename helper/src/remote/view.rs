@@ -42,6 +42,15 @@ impl View {
         for (name, value) in chain.refs() {
             refs.insert(name.clone(), refs::object_id(name, value)?);
         }
+        // Git cannot hold both, so nobody's Git made them.
+        for name in refs.keys() {
+            if let Some(other) = refnames::conflict(name, &refs) {
+                return Err(Error::RefConflict {
+                    name: name.clone(),
+                    other: other.to_owned(),
+                });
+            }
+        }
         // A store whose branches are all deleted still holds packs of one format.
         let earlier = || {
             let values = chain
