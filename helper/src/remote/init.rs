@@ -78,7 +78,7 @@ fn resume(
     if pin.state().is_some() {
         return Err(already(storage));
     }
-    let view = match View::read(storage, key) {
+    let view = match View::head_of(storage).and_then(|head| View::read(storage, &head, key)) {
         Ok(view) if view.generation() == 0 => view,
         _ => return Err(already(storage)),
     };
