@@ -176,7 +176,7 @@ pub struct Push {
     /// Remote or URL; with --storage there is none
     #[arg(value_name = "REMOTE|URL")]
     pub target: Option<OsString>,
-    /// What to push: [+]source[:destination], or :destination to delete
+    /// What to push: `[+]source[:destination]`, or `:destination` to delete
     #[arg(value_name = "REFSPEC")]
     pub refspecs: Vec<OsString>,
     /// How to find the store.
@@ -222,7 +222,7 @@ pub struct Fetch {
     /// Remote or URL; with --storage there is none
     #[arg(value_name = "REMOTE|URL")]
     pub target: Option<OsString>,
-    /// What to fetch: [+]source[:destination]
+    /// What to fetch: `[+]source[:destination]`
     #[arg(value_name = "REFSPEC")]
     pub refspecs: Vec<OsString>,
     /// How to find the store.
