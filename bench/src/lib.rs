@@ -5,7 +5,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod engine;
 pub mod measure;
+pub mod probe;
 pub mod remote;
 pub mod report;
 pub mod workload;

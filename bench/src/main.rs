@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use ingot_bench::{remote, report::Report};
+use ingot_bench::{engine, probe, remote, report::Report};
 
 /// Measures Ingot beside plain Git and other peers. Run it with nothing else running.
 #[derive(Parser)]
@@ -37,6 +37,24 @@ enum Rows {
         #[arg(long)]
         json: bool,
     },
+    /// Enumerating, packing and indexing a whole repository.
+    Engine {
+        /// A repository with its history in one pack.
+        #[arg(long)]
+        source: PathBuf,
+        /// How often everything is done anew; medians are reported.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Prints every run as JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
+    /// One step of the engine, for other rows to measure.
+    #[command(hide = true)]
+    Probe {
+        #[command(subcommand)]
+        step: probe::Step,
+    },
 }
 
 fn main() -> ExitCode {
@@ -53,30 +71,44 @@ fn main() -> ExitCode {
 }
 
 fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
-    let Rows::Remote {
-        source,
-        binaries,
-        peer,
-        rounds,
-        tiny,
-        json,
-    } = rows;
-    let own = match binaries {
-        Some(folder) => folder,
-        None => std::env::current_exe()?
-            .parent()
-            .ok_or("this program lies in no folder")?
-            .to_owned(),
-    };
-    let mut tools = vec![
-        remote::Tool::Plain,
-        remote::Tool::Encrypted("ingot".into(), own.canonicalize()?),
-    ];
-    if let Some(folder) = peer {
-        tools.push(remote::Tool::Encrypted("peer".into(), folder.canonicalize()?));
-    }
     let mut report = Report::default();
-    remote::run(&tools, &source.canonicalize()?, rounds, tiny, &mut report)?;
+    let json = match rows {
+        Rows::Remote {
+            source,
+            binaries,
+            peer,
+            rounds,
+            tiny,
+            json,
+        } => {
+            let own = match binaries {
+                Some(folder) => folder,
+                None => std::env::current_exe()?
+                    .parent()
+                    .ok_or("this program lies in no folder")?
+                    .to_owned(),
+            };
+            let mut tools = vec![
+                remote::Tool::Plain,
+                remote::Tool::Encrypted("ingot".into(), own.canonicalize()?),
+            ];
+            if let Some(folder) = peer {
+                tools.push(remote::Tool::Encrypted("peer".into(), folder.canonicalize()?));
+            }
+            remote::run(&tools, &source.canonicalize()?, rounds, tiny, &mut report)?;
+            json
+        }
+        Rows::Engine { source, rounds, json } => {
+            engine::run(
+                &std::env::current_exe()?,
+                &source.canonicalize()?,
+                rounds,
+                &mut report,
+            )?;
+            json
+        }
+        Rows::Probe { step } => return probe::run(&step),
+    };
     Ok(if json {
         serde_json::to_string_pretty(&report)?
     } else {

@@ -288,6 +288,16 @@ fn the_environment_chooses_the_repository() {
         ],
     );
     in_child("child_opens_from_environment", &repo.path().join("wt/src"), &[]);
+    let other = Repo::empty(Format::Sha1);
+    let borrowed = format!("/nowhere:{}", repo.objects().display());
+    in_child(
+        "child_borrows_objects",
+        other.path(),
+        &[
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", &borrowed),
+            ("INGOT_TEST_WANTED", &repo.git(&["rev-parse", "HEAD"])),
+        ],
+    );
     let status = Command::new("chown")
         .arg("-R")
         .arg("12345")
@@ -316,6 +326,19 @@ fn child_opens_from_environment() {
         .map_or_else(|| repository.common_dir().join("objects"), PathBuf::from);
     assert_eq!(real(repository.objects_dir()), real(&expected));
     repository.gix().head_commit().unwrap();
+}
+
+#[test]
+fn child_borrows_objects() {
+    if !is_child() {
+        return;
+    }
+    let wanted = std::env::var("INGOT_TEST_WANTED").unwrap();
+    let wanted = gix_hash::ObjectId::from_hex(wanted.as_bytes()).unwrap();
+    let mut repository = Repository::from_env().unwrap();
+    assert!(repository.store().unwrap().contains(&wanted));
+    repository.reload().unwrap();
+    assert!(repository.store().unwrap().contains(&wanted));
 }
 
 #[test]

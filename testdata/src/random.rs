@@ -311,6 +311,31 @@ impl Repo {
         self.git(&["prune-packed"]);
     }
 
+    /// Adds loose commits `n1` and on, which build on random ones of the `commits` that are there and on each other.
+    #[track_caller]
+    pub fn add_commits(&self, seed: u64, commits: usize, count: usize) {
+        let mut numbers = Numbers::new(seed);
+        for number in 1..=count {
+            let content = format!("new {number}\n");
+            let blob = git::with_input(self.path(), &["hash-object", "-w", "--stdin"], content.as_bytes());
+            let blob = String::from_utf8_lossy(&blob).trim().to_owned();
+            let tree = self.git(&["rev-parse", &format!("c{}^{{tree}}", 1 + numbers.below(commits))]);
+            let listed = format!("100644 blob {blob}\tnew\n040000 tree {tree}\told\n");
+            let tree = git::with_input(self.path(), &["mktree"], listed.as_bytes());
+            let tree = String::from_utf8_lossy(&tree).trim().to_owned();
+            let mut parents = vec![format!("c{}", 1 + numbers.below(commits))];
+            if number > 1 {
+                parents.push(format!("n{}", 1 + numbers.below(number - 1)));
+            }
+            let mut args = vec!["commit-tree", "-m", "new", &tree];
+            for parent in &parents {
+                args.extend(["-p", parent]);
+            }
+            let commit = self.git(&args);
+            self.git(&["branch", &format!("n{number}"), &commit]);
+        }
+    }
+
     /// Lays the objects out in many ways at once: two packs that overlap, one of them with deltas against bases in
     /// itself only, and the rest loose.
     #[track_caller]

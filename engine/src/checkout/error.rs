@@ -50,10 +50,28 @@ pub enum Error {
         /// Why.
         message: String,
     },
+    /// Something that is no file's content.
+    #[error("cannot check out object {id}: it is a {kind} where a file belongs")]
+    NoBlob {
+        /// The object.
+        id: ObjectId,
+        /// What it is.
+        kind: gix_object::Kind,
+    },
     /// A file that could not be written; those before it are there.
-    #[error("checkout failed: {message}")]
+    #[error("cannot check out '{path}': {message}")]
     Write {
-        /// Which, and why.
+        /// The path in the tree.
+        path: BString,
+        /// Why.
+        message: String,
+    },
+    /// An index that could not be written.
+    #[error("cannot write {}: {message}", .path.display())]
+    Index {
+        /// The file.
+        path: PathBuf,
+        /// Why.
         message: String,
     },
     /// Another process writes the index.

@@ -1,7 +1,6 @@
-//! Gives the store's objects to gix.
+//! Reads objects for the checkout.
 
 use std::cell::RefCell;
-use std::sync::Mutex;
 
 use gix_hash::{ObjectId, oid};
 use gix_object::{Data, Kind};
@@ -9,15 +8,13 @@ use gix_object::{Data, Kind};
 use super::Error;
 use crate::store::{Cache, Store};
 
-/// Decoded delta bases that each thread keeps. One tree's blobs share few bases, so more would not help.
+/// Decoded delta bases that each thread keeps, in bytes. One tree's blobs share few bases, so more would not help.
 const CACHE: usize = 8 << 20;
 
-/// Reads through the store's bounded windows; each clone, and so each thread, has a cache of its own.
+/// Gives a store's objects to gix, which wants attribute files. Each thread has one, with a cache of its own.
 pub(super) struct Objects<'s> {
-    store: &'s Store,
-    cache: RefCell<Cache>,
-    /// The store's own words for what gix then reports in its own.
-    failure: Mutex<Option<Error>>,
+    pub store: &'s Store,
+    pub cache: RefCell<Cache>,
 }
 
 impl<'s> Objects<'s> {
@@ -25,42 +22,15 @@ impl<'s> Objects<'s> {
         Objects {
             store,
             cache: RefCell::new(Cache::new(CACHE)),
-            failure: Mutex::new(None),
         }
-    }
-
-    /// The first failure of this value's reads.
-    pub fn take_failure(&self) -> Option<Error> {
-        self.failure.lock().ok()?.take()
-    }
-
-    fn fail(&self, error: Error) {
-        if let Ok(mut slot) = self.failure.lock() {
-            slot.get_or_insert(error);
-        }
-    }
-}
-
-impl Clone for Objects<'_> {
-    fn clone(&self) -> Self {
-        Objects::new(self.store)
     }
 }
 
 impl gix_object::Find for Objects<'_> {
     fn try_find<'a>(&self, id: &oid, buffer: &'a mut Vec<u8>) -> Result<Option<Data<'a>>, gix::Error> {
-        let found = self.store.read(id, &mut self.cache.borrow_mut(), buffer);
-        match found {
-            Ok(Some(kind)) => Ok(Some(Data::new(buffer, kind, self.store.format()))),
-            Ok(None) => {
-                self.fail(Error::Missing { id: id.to_owned() });
-                Ok(None)
-            }
-            Err(error) => {
-                let text = error.to_string();
-                self.fail(error.into());
-                Err(gix::Error::from_error(std::io::Error::other(text)))
-            }
+        match self.store.read(id, &mut self.cache.borrow_mut(), buffer) {
+            Ok(kind) => Ok(kind.map(|kind| Data::new(buffer, kind, self.store.format()))),
+            Err(error) => Err(gix::Error::from_error(error)),
         }
     }
 }

@@ -57,6 +57,7 @@ pub fn check(
         wants: question.tips,
         haves: question.frontier,
         shallow: question.shallow,
+        verify: true,
         threads: question.threads,
     };
     match walk::enumerate(store, &request, progress) {

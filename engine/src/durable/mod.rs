@@ -36,7 +36,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// `action` completes "cannot … <path>".
+    /// `action` is a verb: the message is "cannot", the action, the path, and what `source` says.
     pub fn new(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Error {
         Error {
             action,

@@ -129,6 +129,8 @@ impl Import {
             memory: self.options.memory,
             limits: *limits,
             existing: Some(&self.existing),
+            // History that was stored once has to come back, whatever is in it; Git's fetch takes such names too.
+            safe_names: false,
             fs: Arc::clone(&self.options.fs),
         };
         let indexed = index::index(source, &self.quarantine.packs(), &options, progress)?;

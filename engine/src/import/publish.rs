@@ -42,12 +42,33 @@ pub(super) fn publish(
     }
     durable::create_dirs(fs, to, 0o777)?;
     let mut published = Vec::with_capacity(packs.len());
+    let mut kept = Vec::new();
+    let moved = move_all(fs, packs, to, keep, &mut published, &mut kept);
+    if moved.is_err() {
+        // Whoever would remove them is not told about them.
+        for keep in kept {
+            let _ = fs.unlink(&keep);
+        }
+    }
+    moved.map(|()| published)
+}
+
+/// Moves the files; pushes what was published, and the `.keep` files that were made for it.
+fn move_all(
+    fs: &dyn Fs,
+    packs: &[Indexed],
+    to: &Path,
+    keep: Option<&str>,
+    published: &mut Vec<PublishedPack>,
+    kept: &mut Vec<PathBuf>,
+) -> Result<(), durable::Error> {
     for pack in packs {
         let target = to.join(pack.pack.file_name().unwrap_or_default());
         let keep = match keep {
             Some(message) => keep_file(fs, &target.with_extension("keep"), message)?,
             None => None,
         };
+        kept.extend(keep.clone());
         if !is_there(fs, pack, &target)? {
             for extension in ORDER {
                 let (from, target) = (
@@ -66,8 +87,7 @@ pub(super) fn publish(
         });
     }
     // Of packs that were there before, too: whoever put them there may not have come this far.
-    fs.sync_dir(to).during("sync folder", to)?;
-    Ok(published)
+    fs.sync_dir(to).during("sync folder", to)
 }
 
 /// Makes a `.keep` file unless there is one.
@@ -77,8 +97,13 @@ fn keep_file(fs: &dyn Fs, path: &Path, message: &str) -> Result<Option<PathBuf>,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
         Err(error) => return Err(durable::Error::new("create", path, error)),
     };
-    writeln!(file, "{message}").during("write", path)?;
-    file.sync().during("sync", path)?;
+    let written = writeln!(file, "{message}")
+        .during("write", path)
+        .and_then(|()| file.sync().during("sync", path));
+    if let Err(error) = written {
+        let _ = fs.unlink(path);
+        return Err(error);
+    }
     Ok(Some(path.to_owned()))
 }
 

@@ -3,9 +3,11 @@
 //! Reading goes through gix. Changing is done here, because it has to be durable and all or nothing: see
 //! [`Transaction`].
 
+mod edit;
 mod error;
 mod names;
 mod packed;
+mod prepare;
 mod reflog;
 mod resolve;
 mod short;
@@ -16,10 +18,11 @@ use bstr::{BStr, ByteSlice as _};
 use gix_hash::ObjectId;
 use gix_ref::{FullName, Target};
 
+pub use edit::{Applied, Change, Edit, Expected};
 pub use error::Error;
 pub use names::{Match, matching, validate};
 pub use resolve::{Head, Resolved, head, peel, resolve};
-pub use transaction::{Applied, Change, Edit, Expected, Options, Transaction, apply};
+pub use transaction::{Options, Transaction, apply};
 
 use crate::repository::{Repository, explain};
 

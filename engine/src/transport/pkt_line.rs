@@ -43,7 +43,10 @@ pub struct Reader<R> {
 impl<R: Read> Reader<R> {
     /// Reads from `inner`, which should be buffered.
     pub fn new(inner: R) -> Reader<R> {
-        Reader { inner, buffer: Vec::new() }
+        Reader {
+            inner,
+            buffer: Vec::new(),
+        }
     }
 
     /// The next frame; `None` where the stream ends between two frames.

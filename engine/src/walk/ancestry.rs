@@ -31,7 +31,7 @@ pub fn is_ancestor(
     shallow: &[ObjectId],
     progress: &dyn Progress,
 ) -> Result<bool, Error> {
-    let mut history = History::new(store, shallow);
+    let mut history = History::new(store, &cut(shallow));
     let missing = || Error::Missing {
         id: ancestor.to_owned(),
         referrer: None,
@@ -59,7 +59,7 @@ pub fn ahead_behind(
     shallow: &[ObjectId],
     progress: &dyn Progress,
 ) -> Result<AheadBehind, Error> {
-    let mut history = History::new(store, shallow);
+    let mut history = History::new(store, &cut(shallow));
     let mut count = |wants: &oid, haves: &oid| {
         Frontier::find(&mut history, &[wants.to_owned()], &[haves.to_owned()], progress)
             .map(|frontier| frontier.new_len())
@@ -79,7 +79,14 @@ pub fn commits(
 ) -> Result<Vec<ObjectId>, Error> {
     let haves = Tips::of(store, request.haves, &Tips::default(), true)?;
     let wants = Tips::of(store, request.wants, &haves, false)?;
-    let mut history = History::new(store, request.shallow);
+    let mut history = History::new(store, request);
     let frontier = Frontier::find(&mut history, &wants.commits, &haves.commits, progress)?;
     Ok(frontier.parents_first().iter().map(|commit| commit.id).collect())
+}
+
+fn cut(shallow: &[ObjectId]) -> Request<'_> {
+    Request {
+        shallow,
+        ..Request::default()
+    }
 }

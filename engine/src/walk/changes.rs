@@ -54,16 +54,11 @@ struct Counterpart {
     old: bool,
 }
 
-/// A new tree to be compared.
+/// A new tree to be read.
 struct Task {
     id: ObjectId,
+    /// What it is compared with; often nothing.
     counterparts: Vec<Counterpart>,
-    name_hash: u32,
-}
-
-/// A new tree with nothing to compare it with.
-struct Orphan {
-    id: ObjectId,
     name_hash: u32,
     /// The hash of its own name, to match it with trees that disappeared.
     name: u32,
@@ -82,7 +77,6 @@ pub(super) struct Changes<'s> {
     gone: Vec<(ObjectId, u32)>,
     found: IdMap<Found>,
     tasks: Vec<Task>,
-    orphans: Vec<Orphan>,
     /// How many found objects have no counterpart.
     unmatched: usize,
     /// The first root tree of the receiver that something was compared with, and whether there are others.
@@ -103,7 +97,6 @@ impl<'s> Changes<'s> {
             gone: Vec::new(),
             found: IdMap::default(),
             tasks: Vec::new(),
-            orphans: Vec::new(),
             unmatched: 0,
             edge: None,
             several_edges: false,
@@ -120,8 +113,9 @@ impl<'s> Changes<'s> {
         progress: &dyn Progress,
     ) -> Result<Objects, Error> {
         self.know(haves)?;
-        // Parents come before children: what a tree shares with its counterpart is dealt with only if the counterpart
-        // is. When a folder goes back to what it was, each of two versions could otherwise rely on the other.
+        // Parents come before children, and everything below a commit before the next one: what a tree shares with its
+        // counterpart is dealt with only if the counterpart is. When a folder goes back to what it was, each of two
+        // versions could otherwise rely on the other.
         for (number, commit) in frontier.parents_first().into_iter().enumerate() {
             let tree = commit.tree.expect("new commits have been read");
             let mut parents = Vec::with_capacity(commit.parents.len());
@@ -131,11 +125,9 @@ impl<'s> Changes<'s> {
                     add(&mut parents, tree, parent.is_old());
                 }
             }
-            self.root(tree, commit.id, parents);
             self.found.insert(commit.id, found(Kind::Commit, commit.id));
-            while let Some(task) = self.tasks.pop() {
-                self.compare(task)?;
-            }
+            self.root(tree, commit.id, parents);
+            self.read_tasks(progress)?;
             if number % TICK == TICK - 1 {
                 progress.advance(TICK as u64);
                 interrupted(progress)?;
@@ -146,12 +138,14 @@ impl<'s> Changes<'s> {
         }
         for id in &wants.trees {
             self.root(*id, *id, Vec::new());
+            self.read_tasks(progress)?;
         }
         for id in &wants.blobs {
             self.found.insert(*id, found(Kind::Blob, *id));
         }
         self.unopened.extend(frontier.nearby_trees());
-        self.adopt(progress)?;
+        self.look_around(progress)?;
+        self.settle()?;
         self.into_objects()
     }
 
@@ -184,26 +178,38 @@ impl<'s> Changes<'s> {
         self.take(id, found, parents, b"");
     }
 
-    /// Notes a new object. New trees will be compared with their counterparts if there are any, else be read later.
+    /// Notes a new object. If it is a tree, it will be read.
     fn take(&mut self, id: ObjectId, found: Found, counterparts: Vec<Counterpart>, name: &[u8]) {
-        let (kind, name_hash) = (found.kind, found.name_hash);
         if found.predecessor.is_none() {
             self.unmatched += 1;
         }
-        self.found.insert(id, found);
-        match kind {
-            Kind::Tree if counterparts.is_empty() => self.orphans.push(Orphan {
-                id,
-                name_hash,
-                name: name_hash::of_path(name),
-            }),
-            Kind::Tree => self.tasks.push(Task {
+        if found.kind == Kind::Tree {
+            self.tasks.push(Task {
                 id,
                 counterparts,
-                name_hash,
-            }),
-            _ => {}
+                name_hash: found.name_hash,
+                name: name_hash::of_path(name),
+            });
         }
+        self.found.insert(id, found);
+    }
+
+    /// Reads all trees that wait, and those that are found on the way.
+    fn read_tasks(&mut self, progress: &dyn Progress) -> Result<(), Error> {
+        let mut count = 0usize;
+        while let Some(task) = self.tasks.pop() {
+            if task.counterparts.is_empty() {
+                self.open_gone(task.name)?;
+            }
+            if !self.known.contains(&task.id) {
+                self.compare(task)?;
+            }
+            count += 1;
+            if count.is_multiple_of(TICK) {
+                interrupted(progress)?;
+            }
+        }
+        Ok(())
     }
 
     fn has(&self, id: &oid) -> bool {
@@ -245,7 +251,8 @@ impl<'s> Changes<'s> {
                 }
                 predecessor = predecessor.or(Some(id.to_owned()));
                 if entry.is_tree() {
-                    add(&mut counterparts, id.to_owned(), old);
+                    // What a new commit has taken over from the receiver is the receiver's too.
+                    add(&mut counterparts, id.to_owned(), old || self.known.contains(id));
                 }
             }
             if same || entry.is_gitlink() || self.has(entry.id) {
@@ -265,65 +272,52 @@ impl<'s> Changes<'s> {
         Ok(())
     }
 
-    /// Reads the new trees without counterparts, level by level, and before each level such trees of the receiver that
-    /// may hold the same.
-    fn adopt(&mut self, progress: &dyn Progress) -> Result<(), Error> {
-        let mut gone = std::mem::take(&mut self.gone);
-        loop {
-            self.look_around(&mut gone, progress)?;
-            let orphans = std::mem::take(&mut self.orphans);
-            if orphans.is_empty() {
-                return self.settle();
-            }
-            for (number, orphan) in orphans.into_iter().enumerate() {
-                if self.known.contains(&orphan.id) {
-                    continue;
-                }
-                let task = Task {
-                    id: orphan.id,
-                    counterparts: Vec::new(),
-                    name_hash: orphan.name_hash,
-                };
-                self.compare(task)?;
-                if number % TICK == TICK - 1 {
-                    progress.advance(TICK as u64);
-                    interrupted(progress)?;
-                }
-            }
-        }
+    /// How many trees may be read altogether only to see what they hold.
+    fn budget(&self) -> usize {
+        let matched = if self.several_edges {
+            self.found.len() / MATCHED_PER
+        } else {
+            0
+        };
+        FREE + PER_UNMATCHED * self.unmatched + matched
     }
 
-    /// Reads more of the receiver's trees, as many as the objects without counterpart are worth: those that disappeared
-    /// under the name of a new one, then others that disappeared, then any.
-    fn look_around(&mut self, gone: &mut Vec<(ObjectId, u32)>, progress: &dyn Progress) -> Result<(), Error> {
+    /// Before a tree without counterpart is read: opens trees that have disappeared, because it may be one of them under
+    /// another name or in another folder. Those that had the same name come first.
+    fn open_gone(&mut self, name: u32) -> Result<(), Error> {
+        let (same, other): (Vec<_>, Vec<_>) = std::mem::take(&mut self.gone)
+            .into_iter()
+            .filter(|(id, _)| !self.opened.contains(id))
+            .partition(|(_, gone)| *gone == name);
+        for (id, name) in same.into_iter().chain(other) {
+            if self.spent < self.budget() {
+                self.spent += 1;
+                let below = self.open(&id)?;
+                self.gone.extend(below);
+            } else {
+                self.gone.push((id, name));
+            }
+        }
+        Ok(())
+    }
+
+    /// In the end, opens further trees of the receiver, as many as what was found is worth: content may have been copied
+    /// from folders that nothing has touched, or have come with a merge.
+    fn look_around(&mut self, progress: &dyn Progress) -> Result<(), Error> {
         if self.unmatched == 0 && !self.several_edges {
             return Ok(());
         }
-        let mut budget = FREE + PER_UNMATCHED * self.unmatched;
-        if self.several_edges {
-            budget += self.found.len() / MATCHED_PER;
-        }
-        let mut names: Vec<u32> = self.orphans.iter().map(|orphan| orphan.name).collect();
-        names.sort_unstable();
-        let level = std::mem::take(gone);
-        let (first, then): (Vec<_>, Vec<_>) = level
-            .into_iter()
-            .partition(|(_, name)| names.binary_search(name).is_ok());
-        for (id, _) in first.into_iter().chain(then) {
-            if self.spent >= budget {
-                break;
-            }
-            if !self.opened.contains(&id) {
-                self.spent += 1;
-                gone.extend(self.open(&id)?);
-            }
-        }
+        let budget = self.budget();
+        let gone = std::mem::take(&mut self.gone);
+        let mut rest: VecDeque<ObjectId> = gone.into_iter().map(|(id, _)| id).collect();
+        rest.append(&mut self.unopened);
         while self.spent < budget
-            && let Some(id) = self.unopened.pop_front()
+            && let Some(id) = rest.pop_front()
         {
             if !self.opened.contains(&id) {
                 self.spent += 1;
                 self.open(&id)?;
+                rest.append(&mut self.unopened);
                 if self.spent.is_multiple_of(TICK) {
                     interrupted(progress)?;
                 }

@@ -25,7 +25,7 @@ const EXPANDED: u8 = 1 << 2;
 const BELOW: u8 = 1 << 3;
 
 /// How often the search for old commits goes on although dates say that it cannot reach a new one any more.
-const SLOP: u32 = 8;
+const SLOP: u32 = 32;
 /// Every so many steps the search from the wants moves on, whatever dates say. A new commit with an old date would
 /// otherwise have to wait until all old commits of later date have been read.
 const TURN: u32 = 4;
@@ -107,7 +107,7 @@ impl Frontier {
             frontier.reach_old(history, id)?;
         }
         frontier.reach_new(history, from, None)?;
-        frontier.run(history, progress)?;
+        frontier.run(usize::MAX, history, progress)?;
         Ok(frontier.goal.is_some_and(|goal| goal.reached))
     }
 
@@ -118,6 +118,17 @@ impl Frontier {
         haves: &[ObjectId],
         progress: &dyn Progress,
     ) -> Result<Frontier, Error> {
+        let mut frontier = Frontier::begin(history, wants, haves)?;
+        frontier.run(usize::MAX, history, progress)?;
+        Ok(frontier)
+    }
+
+    /// Prepares the search that [`Frontier::find`] makes. [`Frontier::run`] makes it.
+    pub(super) fn begin(
+        history: &mut History<'_>,
+        wants: &[ObjectId],
+        haves: &[ObjectId],
+    ) -> Result<Frontier, Error> {
         let mut frontier = Frontier::default();
         for id in haves {
             frontier.reach_old(history, id)?;
@@ -126,7 +137,6 @@ impl Frontier {
         for id in wants {
             frontier.reach_new(history, id, None)?;
         }
-        frontier.run(history, progress)?;
         Ok(frontier)
     }
 
@@ -201,8 +211,14 @@ impl Frontier {
         self.new
     }
 
-    fn run(&mut self, history: &mut History<'_>, progress: &dyn Progress) -> Result<(), Error> {
-        let mut limit = Limit::default();
+    /// Searches on. False if that ended for having found `limit` commits that seem to be new; a further call goes on.
+    pub(super) fn run(
+        &mut self,
+        limit: usize,
+        history: &mut History<'_>,
+        progress: &dyn Progress,
+    ) -> Result<bool, Error> {
+        let mut end = End::default();
         let mut steps = 0u64;
         loop {
             while let Some(&key) = self.from_wants.peek()
@@ -213,14 +229,17 @@ impl Frontier {
             if let Some(goal) = &self.goal
                 && (goal.reached || self.from_wants.is_empty())
             {
-                return Ok(());
+                return Ok(true);
+            }
+            if self.new >= limit {
+                return Ok(false);
             }
             match (self.from_wants.peek(), self.from_haves.peek()) {
-                (None, None) => return Ok(()),
-                (None, Some(_)) if self.new == 0 => return Ok(()),
+                (None, None) => return Ok(true),
+                (None, Some(_)) if self.new == 0 => return Ok(true),
                 (None, Some(&key)) => {
-                    if limit.ends(self, key) {
-                        return Ok(());
+                    if end.reached(self, key) {
+                        return Ok(true);
                     }
                     self.step_old(history)?;
                 }
@@ -397,7 +416,7 @@ impl Frontier {
 
 /// Decides when the search from the haves may end, once the one from the wants has.
 #[derive(Debug, Default)]
-struct Limit {
+struct End {
     /// The lowest generation and date of a new commit, and how many were new when they were computed.
     lowest: Option<(u32, i64, usize)>,
     /// How many steps were made since then.
@@ -405,9 +424,9 @@ struct Limit {
     slop: u32,
 }
 
-impl Limit {
+impl End {
     /// True if neither the old commit at `key`, which is the next, nor any after it can reach a new one.
-    fn ends(&mut self, frontier: &mut Frontier, key: Key) -> bool {
+    fn reached(&mut self, frontier: &mut Frontier, key: Key) -> bool {
         if self.lowest.is_none() {
             frontier.mark_below();
         }

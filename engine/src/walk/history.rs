@@ -3,6 +3,7 @@
 use gix_hash::{ObjectId, oid};
 use gix_object::Kind;
 
+use super::Request;
 use super::error::Error;
 use super::marks::IdSet;
 use crate::object::{Link, links};
@@ -34,19 +35,24 @@ pub(super) struct History<'s> {
 }
 
 impl<'s> History<'s> {
-    pub(super) fn new(store: &'s Store, shallow: &[ObjectId]) -> History<'s> {
+    pub(super) fn new(store: &'s Store, request: &Request<'_>) -> History<'s> {
         History {
             store,
             // For a shallow repository it would know parents that do not exist.
-            graph: if shallow.is_empty() {
+            graph: if request.shallow.is_empty() && !request.verify {
                 store.commit_graph()
             } else {
                 None
             },
-            shallow: shallow.iter().copied().collect(),
+            shallow: request.shallow.iter().copied().collect(),
             cache: Cache::new(CACHE),
             buffer: Vec::new(),
         }
+    }
+
+    /// The objects behind it.
+    pub(super) fn store(&self) -> &'s Store {
+        self.store
     }
 
     /// Reads a commit. `None` if it is not there.
@@ -72,6 +78,11 @@ impl<'s> History<'s> {
             commit.parents.clear();
         }
         Ok(Some(commit))
+    }
+
+    /// True if commits come from the objects alone, with all their parents.
+    pub(super) fn is_plain(&self) -> bool {
+        self.graph.is_none() && self.shallow.is_empty()
     }
 
     /// True if the parents of this commit are cut off.

@@ -28,6 +28,16 @@ const KINDS: u8 = COMMIT | TREE | BLOB | TAG;
 /// Loose objects are divided by their first byte, so that threads seldom wait for each other.
 const SHARDS: usize = 64;
 
+/// The bit for a kind.
+pub(super) fn bit(kind: Kind) -> u8 {
+    match kind {
+        Kind::Commit => COMMIT,
+        Kind::Tree => TREE,
+        Kind::Blob => BLOB,
+        Kind::Tag => TAG,
+    }
+}
+
 /// Ids are hashes already: their first bytes do.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct IdHasher(u64);
@@ -45,6 +55,34 @@ impl Hasher for IdHasher {
 
     fn finish(&self) -> u64 {
         self.0
+    }
+}
+
+/// Mixes a number, so that neighbours do not land side by side.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = self.0.rotate_left(32) ^ number;
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // An odd multiplier spreads neighbouring numbers over all bits.
+        let product = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        product ^ product >> 32
     }
 }
 
@@ -83,6 +121,7 @@ pub(super) struct Marks<'s> {
 
 impl<'s> Marks<'s> {
     pub(super) fn new(store: &'s Store) -> Marks<'s> {
+        store.prepare_find();
         let count = store.packed_len() as usize;
         Marks {
             store,

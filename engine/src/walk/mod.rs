@@ -11,6 +11,7 @@
 
 mod ancestry;
 mod changes;
+mod covered;
 mod error;
 mod frontier;
 mod full;
@@ -18,6 +19,7 @@ mod history;
 mod marks;
 pub mod name_hash;
 mod objects;
+mod read_ahead;
 mod tips;
 mod tree_cache;
 mod tree_reader;
@@ -49,6 +51,9 @@ pub struct Request<'a> {
     pub haves: &'a [ObjectId],
     /// Commits whose parents are cut off, as `.git/shallow` lists them.
     pub shallow: &'a [ObjectId],
+    /// Look at every object instead of believing reachability bitmaps and commit-graphs, which would find everything
+    /// sooner. For checks.
+    pub verify: bool,
     /// How many threads to use; 0 for as many as there are processors. The result is the same for any number.
     pub threads: usize,
 }
@@ -78,16 +83,16 @@ fn enumerate_with(
 ) -> Result<Objects, Error> {
     progress.begin("Finding objects", None, Unit::Objects);
     let haves = Tips::of(store, request.haves, &Tips::default(), true)?;
+    let wants = Tips::of(store, request.wants, &haves, false)?;
+    let mut history = History::new(store, request);
     let objects = if haves.is_empty() {
-        full::enumerate(store, request, progress)?
+        full::everything(&mut history, &wants, request, progress)?
     } else {
-        let wants = Tips::of(store, request.wants, &haves, false)?;
-        let mut history = History::new(store, request.shallow);
-        let frontier = Frontier::find(&mut history, &wants.commits, &haves.commits, progress)?;
-        drop(history);
-        match frontier.new_len() < large {
+        let mut frontier = Frontier::begin(&mut history, &wants.commits, &haves.commits)?;
+        let complete = frontier.run(large, &mut history, progress)?;
+        match complete && frontier.new_len() < large {
             true => Changes::new(store).find(&frontier, &wants, &haves, progress)?,
-            false => full::beyond(store, &frontier, &wants, &haves, request, progress)?,
+            false => full::beyond(&mut history, frontier, (&wants, &haves), request, progress)?,
         }
     };
     progress.end();

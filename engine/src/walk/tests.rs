@@ -71,6 +71,55 @@ fn level_by_level_finds_what_is_lacking_and_nothing_that_the_edge_has() {
     }
 }
 
+#[test]
+fn bitmaps_change_nothing_but_the_time() {
+    for (seed, format) in [(17, Format::Sha1), (18, Format::Sha256)] {
+        let repo = Repo::random(seed, format, COMMITS);
+        for multi in [false, true] {
+            match multi {
+                false => repo.git(&["repack", "-q", "-a", "-d", "-b"]),
+                true => {
+                    repo.git(&["repack", "-q", "-d"]);
+                    repo.git(&["multi-pack-index", "write", "--bitmap"])
+                }
+            };
+            if !multi {
+                repo.add_commits(seed, COMMITS, 8);
+            }
+            let store = store(&repo);
+            assert!(store.bitmap().is_some());
+            let mut numbers = Numbers::new(seed);
+            for _ in 0..25 {
+                let mut pick = || match numbers.below(3) {
+                    0 => id(&repo, &format!("n{}", 1 + numbers.below(8))),
+                    1 => id(&repo, &format!("t{}", numbers.below(6))),
+                    _ => id(&repo, &format!("c{}", 1 + numbers.below(COMMITS))),
+                };
+                let (wants, haves) = ([pick(), pick(), pick()], [pick(), pick()]);
+                let find = |wants, haves, verify, threads| {
+                    let request = Request {
+                        wants,
+                        haves,
+                        verify,
+                        threads,
+                        ..Request::default()
+                    };
+                    enumerate_with(&store, &request, 0, &Silent).unwrap()
+                };
+                let full = find(&wants, &[], false, 1);
+                assert_eq!(full, find(&wants, &[], false, 4));
+                let reached = set(&store, &full);
+                assert_eq!(reached, set(&store, &find(&wants, &[], true, 1)));
+                assert_eq!(full.counts(), find(&wants, &[], true, 1).counts());
+                let present = set(&store, &find(&haves, &[], true, 1));
+                let sent = set(&store, &find(&wants, &haves, false, 1));
+                let lacking: BTreeSet<ObjectId> = reached.difference(&present).copied().collect();
+                assert_eq!(sent, lacking);
+            }
+        }
+    }
+}
+
 /// Counts how often the walk asks whether to go on, which it does at fixed numbers of steps.
 #[derive(Default)]
 struct Steps(AtomicU64);

@@ -1,4 +1,8 @@
 //! Entry point of `git-e2ee`.
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ingot_helper::cli::main(std::env::args_os()).into()
+}

@@ -1,1 +1,13 @@
-//! Keys and URLs from Git configuration.
+//! Keys, URLs and remotes from Git configuration.
+
+mod folders;
+mod key;
+mod remote;
+mod settings;
+mod url;
+
+pub use folders::{Folders, safe_name};
+pub use key::{Key, KeyError, find_key, shell_word};
+pub use remote::{Remote, Target};
+pub use settings::Settings;
+pub use url::{PathError, StorageUrl, UrlError, expand};

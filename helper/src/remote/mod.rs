@@ -1,5 +1,132 @@
-//! What is done with an encrypted remote: init, list, push, fetch, verify.
+//! What is done with an encrypted remote: init, list, push, fetch, verify, status.
+//!
+//! [`Remote`] is one store, one device key and, where there is a repository, the memory of what that repository has
+//! seen of the store. Each operation takes the memory's lock for as long as it runs, reads and authenticates the
+//! chain, and compares it with the memory before anything else is done with it.
 
 pub mod decide;
+mod error;
+mod fetch;
+mod init;
+mod local;
+mod push;
 pub mod refnames;
 pub mod rejection;
+mod status;
+mod tags;
+mod verify;
+mod view;
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ingot_engine::durable::Fs;
+use ingot_engine::progress::Progress;
+
+pub use error::{Error, Kind};
+pub use fetch::{FetchOptions, Fetched};
+pub use init::{Founded, init};
+pub use local::Local;
+pub use push::{PushOptions, Pushed, Sent};
+pub use status::{RefStatus, Relation, Status};
+pub use verify::Verified;
+pub use view::View;
+
+use crate::flock::Patience;
+use crate::protocol::{ContentId, DeviceKey};
+use crate::state::{Continuity, Owner};
+use crate::storage::Storage;
+
+/// Where a repository remembers what it has seen of a store.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    /// The git folder of the worktree.
+    pub git_dir: PathBuf,
+    /// The name of the remote, as bytes; `None` for a URL without one.
+    pub name: Option<Vec<u8>>,
+    /// Identities of all stores that the remote leads to, fetch URLs first. See [`Continuity::open`].
+    pub stores: Vec<String>,
+}
+
+/// A store and a key to it.
+pub struct Remote<'a> {
+    /// The store.
+    pub storage: &'a dyn Storage,
+    /// The key of this device.
+    pub key: &'a DeviceKey,
+    /// What is remembered of the store; `None` outside a repository, where nothing can be compared.
+    pub memory: Option<Memory>,
+    /// How the memory is written.
+    pub fs: Arc<dyn Fs>,
+    /// How long to wait for other processes.
+    pub patience: Patience<'a>,
+    /// Who is told how far the work is.
+    pub progress: &'a dyn Progress,
+    /// Threads to use for work that has many.
+    pub threads: usize,
+    /// What this process has verified of the store already.
+    pub seen: &'a Seen,
+}
+
+/// The newest state of a store that this process has verified. A verified chain cannot change: as long as the head is the
+/// same, nothing has to be read and verified again. Git lists and fetches in one conversation.
+#[derive(Debug, Default)]
+pub struct Seen(RefCell<Option<View>>);
+
+impl Seen {
+    fn at(&self, head: &ContentId) -> Option<View> {
+        self.0
+            .borrow()
+            .as_ref()
+            .filter(|view| view.head() == head)
+            .cloned()
+    }
+
+    fn forget(&self) {
+        *self.0.borrow_mut() = None;
+    }
+
+    fn remember(&self, view: &View) {
+        *self.0.borrow_mut() = Some(view.clone());
+    }
+}
+
+impl Remote<'_> {
+    /// The store as it is now, compared with what is remembered of it, and the memory, locked.
+    fn look(&self) -> Result<(View, Option<Continuity>), Error> {
+        let mut memory = self.remember()?;
+        let view = self.view(&mut memory)?;
+        Ok((view, memory))
+    }
+
+    fn remember(&self) -> Result<Option<Continuity>, Error> {
+        let Some(memory) = &self.memory else {
+            return Ok(None);
+        };
+        let owner = memory.name.as_deref().map_or(Owner::Url, Owner::Remote);
+        let identity = self.storage.identity();
+        let fs = Arc::clone(&self.fs);
+        Ok(Some(Continuity::open(
+            fs,
+            &memory.git_dir,
+            owner,
+            &identity,
+            &memory.stores,
+            self.patience,
+        )?))
+    }
+
+    fn view(&self, memory: &mut Option<Continuity>) -> Result<View, Error> {
+        let head = View::head_of(self.storage)?;
+        let view = match self.seen.at(&head) {
+            Some(view) => view,
+            None => View::read(self.storage, &head, self.key)?,
+        };
+        self.seen.remember(&view);
+        if let Some(memory) = memory {
+            memory.check(&view.observed(&|number| view.id_at(number)))?;
+        }
+        Ok(view)
+    }
+}

@@ -81,7 +81,7 @@ pub(super) struct Worker<'w> {
 impl<'w> Worker<'w> {
     pub(super) fn new(work: &'w Work<'_>) -> Worker<'w> {
         Worker {
-            examiner: Examiner::new(work.format, work.existing, &work.references),
+            examiner: Examiner::new(work.format, work.existing, work.safe_names, &work.references),
             maker: Maker::new(),
             carried: Vec::new(),
         }

@@ -21,6 +21,7 @@ const COMPARE_CACHE: usize = 1024 * 1024;
 pub(super) struct Examiner<'a> {
     format: gix_hash::Kind,
     existing: Option<&'a Store>,
+    safe_names: bool,
     cache: Option<Cache>,
     other: Vec<u8>,
     references: Collector<'a>,
@@ -52,11 +53,13 @@ impl<'a> Examiner<'a> {
     pub(super) fn new(
         format: gix_hash::Kind,
         existing: Option<&'a Store>,
+        safe_names: bool,
         references: &'a References,
     ) -> Examiner<'a> {
         Examiner {
             format,
             existing,
+            safe_names,
             cache: None,
             other: Vec::new(),
             references: Collector::new(references),
@@ -100,9 +103,9 @@ impl<'a> Examiner<'a> {
     /// Collects what a tree refers to, unless its base refers to it too and was examined. Names are checked likewise.
     fn tree(&mut self, id: ObjectId, bytes: &[u8], origin: Origin<'_>) -> Result<Starts, Error> {
         let id_length = self.format.len_in_bytes();
-        let mut refused = None;
+        let (mut refused, safe_names) = (None, self.safe_names);
         let mut entry = |entry: Entry<'_>| {
-            if let Err(reason) = safe_name(entry.name, entry.mode) {
+            if safe_names && let Err(reason) = safe_name(entry.name, entry.mode) {
                 refused.get_or_insert_with(|| (entry.name.to_owned(), reason));
             }
             if !entry.is_gitlink() {

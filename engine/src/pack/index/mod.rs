@@ -8,7 +8,8 @@
 //! What is checked, of each pack: its structure, its checksum, all sizes, and that it has the base of every delta. Of
 //! each object: that no SHA-1 collision attack is hidden in it; that it does not differ from one of the same id that is
 //! here already; that commits, trees and tags can be read as far as Git's own walk reads them; that what other objects
-//! of the pack take for a tree or commit is one; and that no tree has a name that leaves the work tree or hits `.git`.
+//! of the pack take for a tree or commit is one; and, if wanted, that no tree has a name that leaves the work tree or
+//! hits `.git`.
 //! What Git's fsck finds beyond that (order of tree entries, dates, encodings) is history that exists and has to be
 //! carried; the names of submodules are checked when they are checked out.
 //!
@@ -91,6 +92,9 @@ pub struct Options<'a> {
     /// Objects that exist already: one of the same id in the pack must be the same. Those of the pack itself need not be
     /// in it.
     pub existing: Option<&'a Store>,
+    /// Refuses trees with names that leave the work tree or hit `.git`, as Git does when `transfer.fsckObjects` is set.
+    /// Checkout refuses them in any case.
+    pub safe_names: bool,
     /// Where files are written.
     pub fs: Arc<dyn Fs>,
 }
@@ -115,6 +119,7 @@ impl Options<'_> {
             memory: 10 << 20,
             limits: Limits::default(),
             existing: None,
+            safe_names: true,
             fs: crate::durable::real(),
         }
     }

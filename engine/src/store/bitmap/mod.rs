@@ -287,6 +287,16 @@ impl Bitmap {
         Some(u32::from_be_bytes(*self.map.get(at..)?.first_chunk()?))
     }
 
+    /// [`Bitmap::name_hash`] of the object that a bit stands for.
+    pub fn name_hash_at(&self, store: &Store, bit: u32) -> Option<u32> {
+        let index = match &self.order {
+            Order::Pack(number) => *store.packs()[*number].by_offset().get(bit as usize)?,
+            Order::Multi(multi) => multi.index_of(bit)?,
+        };
+        let at = self.name_hashes? + 4 * index as usize;
+        Some(u32::from_be_bytes(*self.map.get(at..)?.first_chunk()?))
+    }
+
     /// The number of an object in the order of ids.
     fn find_index(&self, store: &Store, id: &oid) -> Option<u32> {
         match &self.order {

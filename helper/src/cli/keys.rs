@@ -1,0 +1,112 @@
+//! `keygen`, `device-export` and `init`: what a store needs before anything is pushed.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::app::App;
+use super::args::{DeviceExport, Init, Keygen};
+use super::exit::Failure;
+use super::place::{self, directory};
+use super::report::Report;
+use crate::config::StorageUrl;
+use crate::protocol::{DeviceKey, RepositoryRoot, key_file};
+use crate::remote;
+
+/// Makes a device key.
+pub fn keygen(args: &Keygen) -> Result<Report, Failure> {
+    let root = match &args.repository_root {
+        None => None,
+        Some(text) => Some(
+            text.parse::<RepositoryRoot>()
+                .map_err(|error| Failure::usage(format!("--repository-root: {error}")))?,
+        ),
+    };
+    let key = DeviceKey::generate(root).map_err(|error| Failure::of(&error))?;
+    let path = absolute(&args.output)?;
+    key_file::create(&path, &key)?;
+    let text = format!(
+        "created {} for repository root {}\n",
+        args.output.display(),
+        key.root()
+    );
+    let json = json!({
+        "command": "keygen",
+        "key": path.display().to_string(),
+        "repository_root": key.root().to_string(),
+        "device_id": key.id().to_string(),
+    });
+    Ok(Report::done(text, json))
+}
+
+/// Writes the public part of a device key.
+pub fn device_export(args: &DeviceExport) -> Result<Report, Failure> {
+    let key = key_file::read(&absolute(&args.key)?)?;
+    let path = absolute(&args.output)?;
+    key_file::create_public(&path, key.public())?;
+    let json = json!({
+        "command": "device-export",
+        "device": path.display().to_string(),
+        "device_id": key.id().to_string(),
+        "repository_root": key.root().to_string(),
+    });
+    Ok(Report::done(
+        format!("exported {} to {}\n", key.id(), args.output.display()),
+        json,
+    ))
+}
+
+/// Makes an empty store.
+pub fn init(app: &App, args: &Init) -> Result<Report, Failure> {
+    let url = StorageUrl::Directory(absolute(&args.storage)?);
+    let key_path = absolute(&args.key)?;
+    let key = key_file::read(&key_path)?;
+    let storage = directory(&url)?;
+    refuse_foreign(url.directory())?;
+    let patience = place::patience(&app.display);
+    let founded = remote::init(&storage, &key, &key_path, ingot_engine::durable::real(), patience)?;
+    let json = json!({
+        "command": "init",
+        "url": url.to_string(),
+        "head": founded.manifest.to_string(),
+        "repository_root": key.root().to_string(),
+    });
+    Ok(Report::data(format!("{}\n", founded.manifest), json))
+}
+
+/// Refuses a folder with anything in it that no store would have put there: it is somebody's, and the path probably
+/// mistyped. What an interrupted beginning left is no obstacle, and a proper store gets its own message.
+fn refuse_foreign(folder: &Path) -> Result<(), Failure> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => {
+            return Err(Failure::failed(format!(
+                "cannot look into {}: {error}",
+                folder.display()
+            )));
+        }
+    };
+    for entry in entries {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        let own = [
+            "HEAD",
+            "HEAD.lock",
+            "manifests",
+            "objects",
+            ".staging",
+            "lost+found",
+        ]
+        .contains(&&*name);
+        if !own && !name.starts_with(".HEAD-") {
+            let message = format!("{} is not empty: it holds {name}", folder.display());
+            return Err(Failure::failed(message).next("choose an empty folder"));
+        }
+    }
+    Ok(())
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    Ok(place::current_folder()?.join(path))
+}

@@ -1,0 +1,183 @@
+//! A store as a command finds it: from a remote's name, a URL or an option, with the key that opens it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use ingot_engine::durable::{self, Fs};
+use ingot_engine::progress::Progress;
+use ingot_engine::repository::Repository;
+
+use super::exit::Failure;
+use crate::config::{Remote as Configured, Settings, StorageUrl, find_key};
+use crate::flock::Patience;
+use crate::protocol::{DeviceKey, key_file};
+use crate::remote::{Memory, Remote, Seen};
+use crate::storage::Storage;
+use crate::storage::directory::Directory;
+
+/// How long to stand in line for a lock that another process holds.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// An opened key beside a store, and where the repository remembers what it saw of the store.
+pub struct Place {
+    /// The store's location.
+    pub url: StorageUrl,
+    /// The file of the key.
+    pub key_file: PathBuf,
+    storage: Directory,
+    key: DeviceKey,
+    memory: Option<Memory>,
+    fs: Arc<dyn Fs>,
+    seen: Seen,
+}
+
+impl Place {
+    /// Reads the key and prepares the store; nothing of the store is touched yet.
+    ///
+    /// `remote` is the configured remote that leads there, and `base` where its relative URLs start.
+    pub fn open(
+        url: StorageUrl,
+        key_file: PathBuf,
+        repository: Option<&Repository>,
+        remote: Option<&Configured>,
+        base: &Path,
+    ) -> Result<Place, Failure> {
+        let fs = durable::real();
+        let key = key_file::read(&key_file)?;
+        let storage = directory(&url)?;
+        let memory = repository.map(|repository| Memory {
+            git_dir: repository.git_dir().to_owned(),
+            name: remote.map(|remote| remote.name.to_vec()),
+            stores: remote.map(|remote| identities(remote, base)).unwrap_or_default(),
+        });
+        Ok(Place {
+            url,
+            key_file,
+            storage,
+            key,
+            memory,
+            fs,
+            seen: Seen::default(),
+        })
+    }
+
+    /// The store.
+    pub fn storage(&self) -> &dyn Storage {
+        &self.storage
+    }
+
+    /// The key.
+    pub fn key(&self) -> &DeviceKey {
+        &self.key
+    }
+
+    /// How files are written.
+    pub fn fs(&self) -> Arc<dyn Fs> {
+        Arc::clone(&self.fs)
+    }
+
+    /// The store and its key, ready for an operation.
+    pub fn remote<'a>(&'a self, progress: &'a dyn Progress) -> Remote<'a> {
+        Remote {
+            storage: &self.storage,
+            key: &self.key,
+            memory: self.memory.clone(),
+            fs: self.fs(),
+            patience: patience(progress),
+            progress,
+            threads: threads(),
+            seen: &self.seen,
+        }
+    }
+}
+
+/// The store in a folder.
+pub fn directory(url: &StorageUrl) -> Result<Directory, Failure> {
+    Ok(Directory::new(url.directory(), durable::real()).map_err(crate::remote::Error::from)?)
+}
+
+/// How to wait for locks: a moment, and not without telling the user.
+pub fn patience(progress: &dyn Progress) -> Patience<'_> {
+    Patience {
+        wait: WAIT,
+        waiting: &|path| {
+            use std::io::Write as _;
+            // The wait goes on whether or not it can be told.
+            let _ = writeln!(
+                std::io::stderr(),
+                "Waiting for another process, which holds {}",
+                path.display()
+            );
+        },
+        progress,
+    }
+}
+
+/// As many threads as there are processors.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// The stores that a remote leads to, those that it fetches from first.
+fn identities(remote: &Configured, base: &Path) -> Vec<String> {
+    let urls = std::iter::once(&remote.url).chain(&remote.push_urls);
+    let mut identities: Vec<String> = Vec::new();
+    for url in urls {
+        // A URL of another kind leads to no store of ours.
+        let Ok(url) = StorageUrl::parse(url.as_bstr(), base) else {
+            continue;
+        };
+        let Ok(storage) = Directory::new(url.directory(), durable::real()) else {
+            continue;
+        };
+        let identity = storage.identity();
+        if !identities.contains(&identity) {
+            identities.push(identity);
+        }
+    }
+    identities
+}
+
+/// Where relative paths of the configuration start: the top of the work tree, the Git folder of a bare repository, or
+/// the current folder outside of any.
+pub fn base_of(repository: Option<&Repository>) -> Result<PathBuf, Failure> {
+    match repository {
+        Some(repository) => Ok(repository
+            .work_dir()
+            .unwrap_or_else(|| repository.git_dir())
+            .to_owned()),
+        None => current_folder(),
+    }
+}
+
+/// The current folder.
+pub fn current_folder() -> Result<PathBuf, Failure> {
+    std::env::current_dir()
+        .map_err(|error| Failure::failed(format!("cannot find out the current folder: {error}")))
+}
+
+/// The settings of a repository, or those that hold outside of any.
+pub fn settings_of(repository: Option<&Repository>) -> Result<Settings, Failure> {
+    match repository {
+        Some(repository) => Ok(Settings::of(&repository.config())),
+        None => Ok(Settings::of(
+            &ingot_engine::repository::Settings::load()?.config(),
+        )),
+    }
+}
+
+/// The key for a configured remote or a bare URL.
+pub fn key_for(
+    settings: &Settings,
+    remote: Option<&BStr>,
+    base: &Path,
+) -> Result<crate::config::Key, Failure> {
+    Ok(find_key(settings, remote, base)?)
+}
+
+/// The setting that holds a remote's own key.
+pub fn key_setting(remote: &BStr) -> BString {
+    bstr::concat([b"remote.", remote.as_bytes(), b".e2ee-key"]).into()
+}

@@ -1,0 +1,82 @@
+//! Changes of local references.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use gix_hash::ObjectId;
+use ingot_engine::refs::{Edit, Error, Expected, Options, Transaction, validate};
+use ingot_engine::repository::Repository;
+
+use super::exit::Failure;
+
+/// One reference to change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefEdit {
+    /// Full name.
+    pub name: BString,
+    /// What must be there.
+    pub old: Option<ObjectId>,
+    /// What shall be there; `None` deletes it.
+    pub new: Option<ObjectId>,
+    /// For the reflog.
+    pub message: BString,
+}
+
+impl RefEdit {
+    fn into_edit(self) -> Result<Edit, Error> {
+        let name = validate(&self.name)?;
+        let edit = match self.new {
+            Some(id) => Edit::set(name, id),
+            None => Edit::delete(name),
+        };
+        Ok(edit
+            .expecting(self.old.map_or(Expected::Absent, Expected::Is))
+            .because(self.message))
+    }
+}
+
+/// Changes all references or none, durably.
+pub fn apply(repository: &Repository, edits: Vec<RefEdit>) -> Result<(), Failure> {
+    commit(repository, edits, &Options::default())
+}
+
+/// The same for the many references of a repository that nobody has used yet.
+pub fn apply_packed(repository: &Repository, edits: Vec<RefEdit>) -> Result<(), Failure> {
+    commit(
+        repository,
+        edits,
+        &Options {
+            pack: true,
+            ..Options::default()
+        },
+    )
+}
+
+fn commit(repository: &Repository, edits: Vec<RefEdit>, options: &Options) -> Result<(), Failure> {
+    if edits.is_empty() {
+        return Ok(());
+    }
+    let edits = edits
+        .into_iter()
+        .map(RefEdit::into_edit)
+        .collect::<Result<Vec<_>, _>>()?;
+    Transaction::prepare(repository, edits, options)?.commit()?;
+    Ok(())
+}
+
+/// Points a symbolic reference, `HEAD` for one, at a full name.
+pub fn set_symbolic(
+    repository: &Repository,
+    name: &BStr,
+    target: &BStr,
+    message: &BStr,
+) -> Result<(), Failure> {
+    let edit = Edit::point(validate(name.as_bytes())?, validate(target.as_bytes())?).because(message);
+    ingot_engine::refs::apply(repository, vec![edit])?;
+    Ok(())
+}
+
+/// Points `HEAD` at a commit, away from every branch.
+pub fn detach(repository: &Repository, id: ObjectId, message: &BStr) -> Result<(), Failure> {
+    let edit = Edit::set(validate("HEAD")?, id).detached().because(message);
+    ingot_engine::refs::apply(repository, vec![edit])?;
+    Ok(())
+}

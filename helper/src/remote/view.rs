@@ -1,0 +1,136 @@
+//! A store at one moment: its chain, verified, and its references, ready for Git.
+
+use gix_hash::ObjectId;
+
+use super::decide::Refs;
+use super::{Error, refnames};
+use crate::protocol::manifest::PackDescriptor;
+use crate::protocol::{Chain, ContentId, DeviceKey, pack_stream, refs};
+use crate::state::{Observed, State};
+use crate::storage::Storage;
+
+/// A store at one moment.
+#[derive(Debug, Clone)]
+pub struct View {
+    chain: Chain,
+    refs: Refs,
+    format: Option<gix_hash::Kind>,
+}
+
+impl View {
+    /// The manifest that the head of `storage` names.
+    pub fn head_of(storage: &dyn Storage) -> Result<ContentId, Error> {
+        match storage.head()? {
+            Some(head) => head.id().ok_or_else(|| Error::HeadUnreadable {
+                store: storage.describe(),
+            }),
+            None => Err(Error::NoRepository {
+                store: storage.describe(),
+            }),
+        }
+    }
+
+    /// Reads and authenticates the chain that ends in `head`.
+    pub fn read(storage: &dyn Storage, head: &ContentId, key: &DeviceKey) -> Result<View, Error> {
+        View::of(Chain::read(|id| storage.manifest(id), head, key)?)
+    }
+
+    /// The view of a chain that was verified already.
+    pub(super) fn of(chain: Chain) -> Result<View, Error> {
+        let head_format = refs::check(chain.refs())?;
+        let mut refs = Refs::new();
+        for (name, value) in chain.refs() {
+            refs.insert(name.clone(), refs::object_id(name, value)?);
+        }
+        // Git cannot hold both, so nobody's Git made them.
+        for name in refs.keys() {
+            if let Some(other) = refnames::conflict(name, &refs) {
+                return Err(Error::RefConflict {
+                    name: name.clone(),
+                    other: other.to_owned(),
+                });
+            }
+        }
+        // A store whose branches are all deleted still holds packs of one format.
+        let earlier = || {
+            let values = chain
+                .generations()
+                .iter()
+                .rev()
+                .flat_map(|generation| generation.ref_changes());
+            let value = values
+                .filter_map(|change| change.before.as_deref().or(change.after.as_deref()))
+                .next()?;
+            ObjectId::from_hex(value.as_bytes()).ok().map(|id| id.kind())
+        };
+        let format = head_format.or_else(earlier);
+        Ok(View { chain, refs, format })
+    }
+
+    /// The verified chain.
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// All references of the head.
+    pub fn refs(&self) -> &Refs {
+        &self.refs
+    }
+
+    /// The branch that a clone checks out, by full name.
+    pub fn default_branch(&self) -> Option<&str> {
+        refnames::default_branch(&self.refs)
+    }
+
+    /// The object format of what is stored; `None` while nothing is.
+    pub fn format(&self) -> Option<gix_hash::Kind> {
+        self.format
+    }
+
+    /// Number of the newest generation.
+    pub fn generation(&self) -> u64 {
+        self.chain.head().number()
+    }
+
+    /// The newest manifest.
+    pub fn head(&self) -> &ContentId {
+        self.chain.head().id()
+    }
+
+    /// The manifest of a generation.
+    pub(super) fn id_at(&self, number: u64) -> Option<ContentId> {
+        self.chain.generation(number).map(|generation| *generation.id())
+    }
+
+    pub(super) fn observed<'a>(&self, id_at: &'a dyn Fn(u64) -> Option<ContentId>) -> Observed<'a> {
+        Observed {
+            repository_root: *self.chain.root(),
+            head_id: *self.head(),
+            generation: self.generation(),
+            policy_generation: self.chain.policy().generation(),
+            id_at,
+        }
+    }
+
+    /// The state of a clone in which all references of this view are complete.
+    pub(super) fn state(&self) -> State {
+        let mut state = State::new(&self.observed(&|_| None));
+        state.imported_generation = Some(self.generation());
+        state.verified_refs = self.refs.clone();
+        state
+    }
+
+    /// Refuses to mix object formats in one store.
+    pub(super) fn check_format(&self, local: gix_hash::Kind) -> Result<(), Error> {
+        match self.format {
+            Some(stored) if stored != local => Err(Error::ObjectFormat { stored, local }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Bytes that a pack takes in the store. A descriptor that claims more than any stream can hold fails when it is opened;
+/// until then its own claim is shown.
+pub(super) fn stored_size(pack: &PackDescriptor) -> u64 {
+    pack_stream::stored_size(pack.plaintext_size).unwrap_or(pack.plaintext_size)
+}
