@@ -32,7 +32,7 @@ fn main() {
         .next()
         .expect("usage: index <pack> [threads] [mebibytes] [sha256]");
     let threads = args.next().map_or(0, |threads| threads.parse().unwrap());
-    let memory = args.next().map_or(16, |memory| memory.parse().unwrap());
+    let memory = args.next().map_or(10, |memory| memory.parse().unwrap());
     let format = match args.next().as_deref() {
         Some("sha256") => gix_hash::Kind::Sha256,
         _ => gix_hash::Kind::Sha1,
@@ -55,5 +55,5 @@ fn main() {
         ),
         Err(error) => println!("{error}"),
     }
-    println!("total: {:.2} s", start.elapsed().as_secs_f64());
+    println!("total: {:.4} s", start.elapsed().as_secs_f64());
 }

@@ -5,6 +5,7 @@
 mod agreement;
 mod forge;
 mod hostile;
+mod memory;
 mod random;
 mod references;
 

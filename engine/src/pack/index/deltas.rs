@@ -375,6 +375,8 @@ impl<'f, 'w, 'a> Walker<'f, 'w, 'a> {
                 branch.base = Some(base);
             }
             self.stack.push(branch);
+        } else {
+            maker.recycle(base);
         }
         self.stack.extend(below);
         Ok(())

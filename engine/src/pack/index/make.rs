@@ -16,7 +16,12 @@ use crate::pack::delta;
 pub(super) struct Maker {
     reader: Reader,
     delta: Vec<u8>,
+    /// Memory of a large object that is gone, for the next one.
+    spare: Vec<u8>,
 }
+
+/// Memory for smaller objects is not worth keeping.
+const LEAST_SPARE: usize = 1024 * 1024;
 
 /// How to make an object.
 struct Plan {
@@ -36,6 +41,17 @@ impl Maker {
         Maker {
             reader: Reader::new(),
             delta: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Takes the memory of an object that is not needed any more, if it is large: getting it from the system anew takes
+    /// longer than filling it.
+    pub(super) fn recycle(&mut self, base: Base) {
+        if base.bytes.capacity() >= LEAST_SPARE
+            && let Ok(bytes) = Arc::try_unwrap(base.bytes)
+        {
+            self.spare = bytes;
         }
     }
 
@@ -105,7 +121,10 @@ impl Maker {
         if size > largest {
             return Ok(None);
         }
-        let mut bytes = Vec::new();
+        let mut bytes = match size >= LEAST_SPARE as u64 {
+            true => std::mem::take(&mut self.spare),
+            false => Vec::new(),
+        };
         delta::apply(base, &self.delta, &mut bytes).map_err(malformed)?;
         Ok(Some(bytes))
     }
