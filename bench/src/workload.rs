@@ -21,7 +21,7 @@ pub fn git(dir: &Path) -> Command {
         ("gc.auto", "0"),
         ("receive.unpackLimit", "0"),
         ("receive.autoGc", "false"),
-        ("fetch.unpackLimit", "0"),
+        ("fetch.unpackLimit", "1"),
         ("init.defaultBranch", "main"),
     ]
     .iter()

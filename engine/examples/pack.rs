@@ -75,12 +75,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints how long phases took, and the peak of memory at their end.
-struct Phases(Instant);
+/// Prints how long phases took, in time that passed and time of processors, and the peak of memory at their end.
+struct Phases(Instant, f64);
 
 impl Phases {
     fn start() -> Phases {
-        Phases(Instant::now())
+        Phases(Instant::now(), processor_seconds())
     }
 
     fn end(&mut self, phase: &str) {
@@ -90,18 +90,33 @@ impl Phases {
                 .lines()
                 .find(|line| line.starts_with(name))
                 .unwrap_or_default();
-            line.split_whitespace()
+            let kib = line
+                .split_whitespace()
                 .nth(1)
-                .and_then(|kib| kib.parse::<u64>().ok())
-                .unwrap_or_default()
-                / 1024
+                .and_then(|kib| kib.parse::<u64>().ok());
+            kib.unwrap_or_default() / 1024
         };
+        let used = processor_seconds();
         println!(
-            "{phase:8} {:7.3} s   peak {} MiB, own now {} MiB",
+            "{phase:8} {:7.3} s, processor {:6.2} s   peak {} MiB, own now {} MiB",
             self.0.elapsed().as_secs_f64(),
+            used - self.1,
             value("VmHWM"),
             value("RssAnon")
         );
-        self.0 = Instant::now();
+        *self = Phases::start();
     }
+}
+
+/// Processor time of this process so far, where the system tells it in hundredths of a second.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(") ").next().unwrap_or_default();
+    let ticks: f64 = fields
+        .split(' ')
+        .skip(11)
+        .take(2)
+        .filter_map(|ticks| ticks.parse::<f64>().ok())
+        .sum();
+    ticks / 100.0
 }

@@ -403,6 +403,7 @@ fn the_limit_holds_for_whole_objects_and_not_for_streams() {
             }
             let options = Options {
                 object_limit: 100_000,
+                ..Options::default()
             };
             let store = Store::open_with(&repo.objects(), large.kind(), options).unwrap();
             let mut cache = Cache::new(0);

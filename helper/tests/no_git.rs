@@ -84,3 +84,24 @@ fn every_command_works_without_git() {
         assert!(said.contains(&format!("{id} refs/heads/main")), "{said}");
     }
 }
+
+#[test]
+fn nobody_needs_configuration_files() {
+    let bare = Bare::new();
+    let home = bare.path("new home");
+    std::fs::create_dir(&home).unwrap();
+    let mut command = bare.program(
+        bare.root(),
+        &["ls-remote", "--storage", "store", "--key", "k.json"],
+    );
+    command.env_remove("GIT_CONFIG_GLOBAL").env("HOME", &home);
+    bare.e2ee(bare.root(), &["keygen", "--output", "k.json"]).good();
+    bare.e2ee(bare.root(), &["init", "--storage", "store", "--key", "k.json"])
+        .good();
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

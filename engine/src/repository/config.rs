@@ -126,6 +126,8 @@ impl Settings {
         for source in sources {
             if let Some(path) = source.storage_location(&mut variable)
                 && !paths.iter().any(|(_, known)| *known == path)
+                // Nobody needs to have configuration; what is there and cannot be read is an error below.
+                && path.try_exists().unwrap_or(true)
             {
                 paths.push((source, path));
             }

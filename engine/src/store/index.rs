@@ -4,6 +4,7 @@
 //! number when it is used.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use gix_hash::oid;
 
@@ -42,6 +43,16 @@ pub(crate) struct Index {
     fan: Box<[u32; 256]>,
     layout: Layout,
     id_length: usize,
+    fine: OnceLock<Option<Fine>>,
+}
+
+/// A fan-out table so fine that a few entries share a slot. A byte for every entry.
+#[derive(Debug)]
+struct Fine {
+    /// The number of entries before each slot, then of all.
+    before: Vec<u32>,
+    /// How far the first 64 bits of an id are shifted to be its slot.
+    shift: u32,
 }
 
 impl Index {
@@ -64,6 +75,7 @@ impl Index {
                 fan,
                 layout,
                 id_length: format.len_in_bytes(),
+                fine: OnceLock::new(),
             }),
             Err(reason) => Err(Error::Index { path, reason }),
         }
@@ -117,12 +129,62 @@ impl Index {
         Some(number32(&self.map, self.layout.crcs? + 4 * local as usize))
     }
 
+    /// Makes later calls of [`Index::find`] faster. Reads all ids once, so it pays when a good part of them will be looked
+    /// up.
+    pub(crate) fn prepare(&self) {
+        self.fine.get_or_init(|| {
+            let count = self.len();
+            let bits = (count / 4).max(1).ilog2() + 1;
+            let shift = u64::BITS - bits;
+            let mut before = vec![0u32; (1 << bits) + 1];
+            let mut last = 0;
+            for local in 0..count {
+                let slot = (prefix(self.id_bytes(local)) >> shift) as usize;
+                if slot < last {
+                    // The order is damaged.
+                    return None;
+                }
+                before[last + 1..=slot].fill(local);
+                last = slot;
+            }
+            before[last + 1..].fill(count);
+            Some(Fine { before, shift })
+        });
+    }
+
     /// The entry of an object.
+    #[inline]
     pub(crate) fn find(&self, id: &oid) -> Option<u32> {
         let id = id.as_bytes();
         if id.len() != self.id_length {
             return None;
         }
+        if let Some(Some(fine)) = self.fine.get() {
+            let slot = (prefix(id) >> fine.shift) as usize;
+            let (low, high) = (fine.before[slot], fine.before[slot + 1]);
+            return self.bisect(id, low, high);
+        }
+        self.search(id)
+    }
+
+    /// The entry of an object, known to be one of a few.
+    #[inline]
+    fn bisect(&self, id: &[u8], mut low: u32, mut high: u32) -> Option<u32> {
+        let wanted = prefix(id);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let found = self.id_bytes(middle);
+            match prefix(found).cmp(&wanted).then_with(|| found.cmp(id)) {
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// The entry of an object, found without preparation.
+    fn search(&self, id: &[u8]) -> Option<u32> {
         let first = usize::from(id[0]);
         let mut low = if first == 0 { 0 } else { self.fan[first - 1] };
         let mut high = self.fan[first];

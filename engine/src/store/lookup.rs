@@ -50,6 +50,13 @@ impl Lookup {
     }
 }
 
+/// Prepares for so many lookups that every object may be asked for.
+pub(super) fn prepare(packs: &[Pack]) {
+    if packs.len() <= FEW {
+        packs.iter().for_each(Pack::prepare_find);
+    }
+}
+
 fn one_by_one(packs: &[Pack], starts: &[u32], id: &oid) -> Option<u32> {
     packs
         .iter()

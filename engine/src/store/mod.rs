@@ -172,6 +172,11 @@ impl Store {
         self.lookup.find(&self.packs, &self.starts, id).map(Position)
     }
 
+    /// Makes later calls of [`Store::find`] faster, for walks that look up a good part of all objects.
+    pub fn prepare_find(&self) {
+        lookup::prepare(&self.packs);
+    }
+
     /// The canonical position of the object at `at`, which another pack may have too; see [`Store::find`].
     pub fn canonical(&self, at: Position) -> Position {
         match self.pack_number(at) {

@@ -86,6 +86,12 @@ impl Pack {
         self.index.find(id)
     }
 
+    /// Makes later calls of [`Pack::find`] faster, for those who will look up a good part of the objects. Takes a byte for
+    /// each.
+    pub fn prepare_find(&self) {
+        self.index.prepare();
+    }
+
     /// Where an entry starts in the file. Not checked against the file; a damaged index may say `u64::MAX`.
     pub fn offset(&self, local: u32) -> u64 {
         self.index.offset(local)

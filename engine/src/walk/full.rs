@@ -13,10 +13,11 @@ use super::history::History;
 use super::marks::{BLOB, COMMIT, KNOWN, Marked, Marks, TAG, TREE};
 use super::name_hash::ROOT;
 use super::objects::Objects;
+use super::read_ahead::ReadAhead;
 use super::tips::Tips;
 use super::trees::{self, Level, Side};
 use crate::progress::Progress;
-use crate::store::{Position, Store};
+use crate::store::Position;
 
 /// How many commits pass between two looks at the progress.
 const TICK: u64 = 1024;
@@ -32,7 +33,7 @@ pub(super) fn everything(
         return Ok(objects);
     }
     let marks = Marks::new(history.store());
-    let mut roots = commits(&marks, history, &wants.commits, progress)?;
+    let mut roots = commits(&marks, history, &wants.commits, request.threads(), progress)?;
     others(&marks, &mut roots, wants, Side::New);
     trees::expand(&marks, roots, Side::New, request.threads(), progress)?;
     Ok(marks.into_objects())
@@ -141,15 +142,38 @@ fn commits(
     marks: &Marks<'_>,
     history: &mut History<'_>,
     tips: &[ObjectId],
+    threads: usize,
     progress: &dyn Progress,
 ) -> Result<Level, Error> {
+    let store = marks.store();
+    // A commit-graph answers at once, and parents that are cut off are not to be read.
+    let mut ahead = history.is_plain().then(|| ReadAhead::new(store, threads));
     let mut queue = Queue::default();
     let mut roots = Level::default();
     for id in tips {
         queue.add(marks, id, None)?;
     }
     let mut done = 0;
-    while let Some(id) = queue.next(marks.store()) {
+    loop {
+        // Loose commits are newer than packed ones as a rule.
+        let id = match queue.loose.pop() {
+            Some(id) => id,
+            None => match queue.packed.pop() {
+                None => return Ok(roots),
+                Some(Reverse((_, _, at))) => {
+                    let at = Position(at);
+                    if let Some(commit) = ahead.as_mut().and_then(|ahead| ahead.take(at)) {
+                        roots.add_packed(marks, commit.tree, TREE);
+                        for parent in commit.parent.iter().chain(&commit.others) {
+                            queue.add_packed(marks, *parent);
+                        }
+                        tick(&mut done, progress)?;
+                        continue;
+                    }
+                    store.id(at).to_owned()
+                }
+            },
+        };
         let commit = history
             .commit(&id, None)?
             .ok_or(Error::Missing { id, referrer: None })?;
@@ -162,15 +186,19 @@ fn commits(
         for parent in &commit.parents {
             queue.add(marks, parent, Some(&id))?;
         }
-        done += 1;
-        if done % TICK == 0 {
-            progress.advance(TICK);
-            if progress.interrupted() {
-                return Err(Error::Interrupted);
-            }
+        tick(&mut done, progress)?;
+    }
+}
+
+fn tick(done: &mut u64, progress: &dyn Progress) -> Result<(), Error> {
+    *done += 1;
+    if done.is_multiple_of(TICK) {
+        progress.advance(TICK);
+        if progress.interrupted() {
+            return Err(Error::Interrupted);
         }
     }
-    Ok(roots)
+    Ok(())
 }
 
 /// Commits to read. Packed ones come in the order of the packs, where Git lays them newest first: reading follows the
@@ -183,29 +211,27 @@ struct Queue {
 
 impl Queue {
     fn add(&mut self, marks: &Marks<'_>, id: &oid, referrer: Option<&oid>) -> Result<(), Error> {
-        match marks.mark(id, COMMIT, ROOT) {
-            Marked::Packed(at) => {
-                let (pack, local) = marks.store().pack_of(at);
-                let number = marks.store().pack_number(at) as u32;
-                self.packed.push(Reverse((number, pack.offset(local), at.0)));
-            }
-            Marked::Loose => self.loose.push(id.to_owned()),
-            Marked::Seen => {}
-            Marked::Missing => {
-                return Err(Error::Missing {
-                    id: id.to_owned(),
-                    referrer: referrer.map(ToOwned::to_owned),
-                });
-            }
+        match marks.store().find(id) {
+            Some(at) => self.add_packed(marks, at),
+            None => match marks.mark(id, COMMIT, ROOT) {
+                Marked::Missing => {
+                    return Err(Error::Missing {
+                        id: id.to_owned(),
+                        referrer: referrer.map(ToOwned::to_owned),
+                    });
+                }
+                Marked::Loose => self.loose.push(id.to_owned()),
+                _ => {}
+            },
         }
         Ok(())
     }
 
-    fn next(&mut self, store: &Store) -> Option<ObjectId> {
-        // Loose commits are newer than packed ones as a rule.
-        self.loose.pop().or_else(|| {
-            let Reverse((_, _, at)) = self.packed.pop()?;
-            Some(store.id(Position(at)).to_owned())
-        })
+    fn add_packed(&mut self, marks: &Marks<'_>, at: Position) {
+        if marks.mark_packed(at, COMMIT, ROOT) {
+            let (pack, local) = marks.store().pack_of(at);
+            let number = marks.store().pack_number(at) as u32;
+            self.packed.push(Reverse((number, pack.offset(local), at.0)));
+        }
     }
 }

@@ -80,6 +80,11 @@ impl<'s> History<'s> {
         Ok(Some(commit))
     }
 
+    /// True if commits come from the objects alone, with all their parents.
+    pub(super) fn is_plain(&self) -> bool {
+        self.graph.is_none() && self.shallow.is_empty()
+    }
+
     /// True if the parents of this commit are cut off.
     pub(super) fn is_shallow(&self, id: &oid) -> bool {
         !self.shallow.is_empty() && self.shallow.contains(id)

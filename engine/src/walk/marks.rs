@@ -58,6 +58,34 @@ impl Hasher for IdHasher {
     }
 }
 
+/// Mixes a number, so that neighbours do not land side by side.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = self.0.rotate_left(32) ^ number;
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // An odd multiplier spreads neighbouring numbers over all bits.
+        let product = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        product ^ product >> 32
+    }
+}
+
 /// A map by id.
 pub(super) type IdMap<T> = HashMap<ObjectId, T, BuildHasherDefault<IdHasher>>;
 /// A set of ids.
@@ -93,6 +121,7 @@ pub(super) struct Marks<'s> {
 
 impl<'s> Marks<'s> {
     pub(super) fn new(store: &'s Store) -> Marks<'s> {
+        store.prepare_find();
         let count = store.packed_len() as usize;
         Marks {
             store,

@@ -19,6 +19,7 @@ mod history;
 mod marks;
 pub mod name_hash;
 mod objects;
+mod read_ahead;
 mod tips;
 mod tree_cache;
 mod tree_reader;

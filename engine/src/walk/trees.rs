@@ -54,6 +54,13 @@ impl Level {
         marked
     }
 
+    /// [`Level::add`] for a canonical position.
+    pub(super) fn add_packed(&mut self, marks: &Marks<'_>, at: Position, bits: u8) {
+        if marks.mark_packed(at, bits, name_hash::ROOT) {
+            self.packed.push(at);
+        }
+    }
+
     #[inline]
     pub(super) fn found(&mut self, marked: Marked, id: &oid) {
         match marked {
@@ -264,10 +271,11 @@ impl<'m, 's> Worker<'m, 's> {
         let entry = self.reader.entry(pack, item.offset)?;
         match entry.header {
             Header::Tree => {
-                let mut tree = self.trees.fresh();
+                let mut tree = self.trees.fresh(entry.decompressed_size);
                 Self::inflate(&mut self.reader, store, pack, &entry, &mut tree.bytes)?;
                 let id = store.id(Position(item.at));
                 let result = self.whole(&mut tree, id, item.name_hash);
+                tree.at = Some(Position(item.at));
                 self.trees.put((item.pack as usize, item.offset), tree);
                 result
             }
@@ -275,11 +283,12 @@ impl<'m, 's> Worker<'m, 's> {
             // Bases by id are rare: a thin pack that was completed. The store knows how to find them.
             Header::RefDelta { .. } => {
                 let id = store.id(Position(item.at));
-                let mut tree = self.trees.fresh();
+                let mut tree = Tree::default();
                 let mut cache = Cache::new(0);
                 let kind = store.read_entry(pack, item.offset, &mut cache, &mut tree.bytes)?;
                 self.needs_tree(kind, id)?;
                 let result = self.whole(&mut tree, id, item.name_hash);
+                tree.at = Some(Position(item.at));
                 self.trees.put((item.pack as usize, item.offset), tree);
                 result
             }
@@ -290,7 +299,7 @@ impl<'m, 's> Worker<'m, 's> {
     }
 
     fn loose(&mut self, id: &oid, name_hash: u32) -> Result<(), Error> {
-        let mut tree = self.trees.fresh();
+        let mut tree = Tree::default();
         let mut cache = Cache::new(0);
         match self.marks.store().read(id, &mut cache, &mut tree.bytes)? {
             Some(kind) => self.needs_tree(kind, id)?,
@@ -339,7 +348,7 @@ impl<'m, 's> Worker<'m, 's> {
                     base = next;
                 }
                 _ => {
-                    let mut tree = self.trees.fresh();
+                    let mut tree = self.trees.fresh(entry.decompressed_size);
                     let kind = match entry.header.as_kind() {
                         Some(kind) => {
                             Self::inflate(&mut self.reader, store, pack, &entry, &mut tree.bytes)?;
@@ -362,7 +371,7 @@ impl<'m, 's> Worker<'m, 's> {
             let (_, size, _) =
                 delta::header(&self.delta).map_err(|fault| malformed(pack, at, store, Delta(fault)))?;
             within_limit(store, pack, at, size)?;
-            let mut tree = self.trees.fresh();
+            let mut tree = self.trees.fresh(size);
             let below = match &held {
                 Some((_, tree)) => tree,
                 None => self
@@ -373,7 +382,11 @@ impl<'m, 's> Worker<'m, 's> {
             delta::apply(&below.bytes, &self.delta, &mut tree.bytes)
                 .map_err(|fault| malformed(pack, at, store, Delta(fault)))?;
             let last = chain.is_empty();
-            let skip = last && self.covers(number, pack, direct);
+            let skip = last
+                && match below.at {
+                    Some(at) => self.marks.is_open(at),
+                    None => self.covers(number, pack, direct),
+                };
             let (marks, side, next) = (self.marks, self.side, &mut self.next);
             let mut missing = None;
             changed_entries_from(
@@ -390,6 +403,9 @@ impl<'m, 's> Worker<'m, 's> {
             )
             .map_err(|fault| malformed(pack, at, store, fault))?;
             let mut result = found_all(id, missing);
+            if last {
+                tree.at = Some(Position(item.at));
+            }
             if last && !skip {
                 result = self.whole(&mut tree, id, item.name_hash);
             }

@@ -62,6 +62,7 @@ pub fn init(app: &App, args: &Init) -> Result<Report, Failure> {
     let key_path = absolute(&args.key)?;
     let key = key_file::read(&key_path)?;
     let storage = directory(&url)?;
+    refuse_foreign(url.directory())?;
     let patience = place::patience(&app.display);
     let founded = remote::init(&storage, &key, &key_path, ingot_engine::durable::real(), patience)?;
     let json = json!({
@@ -71,6 +72,39 @@ pub fn init(app: &App, args: &Init) -> Result<Report, Failure> {
         "repository_root": key.root().to_string(),
     });
     Ok(Report::data(format!("{}\n", founded.manifest), json))
+}
+
+/// Refuses a folder with anything in it that no store would have put there: it is somebody's, and the path probably
+/// mistyped. What an interrupted beginning left is no obstacle, and a proper store gets its own message.
+fn refuse_foreign(folder: &Path) -> Result<(), Failure> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => {
+            return Err(Failure::failed(format!(
+                "cannot look into {}: {error}",
+                folder.display()
+            )));
+        }
+    };
+    for entry in entries {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        let own = [
+            "HEAD",
+            "HEAD.lock",
+            "manifests",
+            "objects",
+            ".staging",
+            "lost+found",
+        ]
+        .contains(&&*name);
+        if !own && !name.starts_with(".HEAD-") {
+            let message = format!("{} is not empty: it holds {name}", folder.display());
+            return Err(Failure::failed(message).next("choose an empty folder"));
+        }
+    }
+    Ok(())
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {

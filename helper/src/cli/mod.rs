@@ -8,6 +8,7 @@ pub mod clone;
 pub mod documents;
 pub mod exit;
 pub mod fetch;
+pub mod follow;
 pub mod interrupt;
 pub mod keys;
 pub mod local_refs;

@@ -13,7 +13,7 @@ use super::exit::Failure;
 use crate::config::{Remote as Configured, Settings, StorageUrl, find_key};
 use crate::flock::Patience;
 use crate::protocol::{DeviceKey, key_file};
-use crate::remote::{Memory, Remote};
+use crate::remote::{Memory, Remote, Seen};
 use crate::storage::Storage;
 use crate::storage::directory::Directory;
 
@@ -30,6 +30,7 @@ pub struct Place {
     key: DeviceKey,
     memory: Option<Memory>,
     fs: Arc<dyn Fs>,
+    seen: Seen,
 }
 
 impl Place {
@@ -46,14 +47,11 @@ impl Place {
         let fs = durable::real();
         let key = key_file::read(&key_file)?;
         let storage = directory(&url)?;
-        let memory = match repository {
-            Some(repository) => Some(Memory {
-                git_dir: repository.git_dir().to_owned(),
-                name: remote.map(|remote| remote.name.to_vec()),
-                stores: remote.map(|remote| identities(remote, base)).unwrap_or_default(),
-            }),
-            None => None,
-        };
+        let memory = repository.map(|repository| Memory {
+            git_dir: repository.git_dir().to_owned(),
+            name: remote.map(|remote| remote.name.to_vec()),
+            stores: remote.map(|remote| identities(remote, base)).unwrap_or_default(),
+        });
         Ok(Place {
             url,
             key_file,
@@ -61,6 +59,7 @@ impl Place {
             key,
             memory,
             fs,
+            seen: Seen::default(),
         })
     }
 
@@ -89,6 +88,7 @@ impl Place {
             patience: patience(progress),
             progress,
             threads: threads(),
+            seen: &self.seen,
         }
     }
 }

@@ -108,7 +108,7 @@ impl Pushing<'_> {
             .map(|(item, decision)| Entry {
                 source: item.source.as_ref().map(ToString::to_string),
                 name: item.destination.to_string(),
-                verdict: verdict(decision),
+                verdict: told_verdict(decision),
             })
             .collect();
         Ok(self.told(url, &entries, &pushed))
@@ -132,7 +132,7 @@ impl Pushing<'_> {
                 "+refs/tags/*:refs/tags/*".into(),
             ])?
         } else {
-            self.specs(nothing_named, configured)?
+            self.specs(nothing_named, configured, refs_of.head())?
         };
         let mut items = expand(&specs, &refs_of, refs)?;
         if mirror {
@@ -155,7 +155,12 @@ impl Pushing<'_> {
         distinct(items)
     }
 
-    fn specs(&self, nothing_named: bool, configured: Option<&Remote>) -> Result<Vec<Refspec>, Failure> {
+    fn specs(
+        &self,
+        nothing_named: bool,
+        configured: Option<&Remote>,
+        current: Option<BString>,
+    ) -> Result<Vec<Refspec>, Failure> {
         let mut texts: Vec<BString> = Vec::new();
         for name in &self.args.refs {
             let name = bytes(name)?;
@@ -186,7 +191,7 @@ impl Pushing<'_> {
         if nothing_named {
             match configured {
                 Some(remote) if !remote.push.is_empty() => texts.extend(remote.push.iter().cloned()),
-                _ => texts.push("HEAD".into()),
+                _ => texts.push(current.unwrap_or_else(|| "HEAD".into())),
             }
         }
         parse(&texts)
@@ -311,6 +316,14 @@ impl Pushing<'_> {
             "refs": entries.iter().map(Entry::json).collect::<Vec<_>>(),
         });
         (text, json, refused)
+    }
+}
+
+/// Git's transport code renames one of its statuses; people read the name that they know.
+fn told_verdict(decision: &Decision) -> Verdict {
+    match decision {
+        Decision::Rejected(rejection) => Verdict::Refused(rejection.to_string()),
+        other => verdict(other),
     }
 }
 

@@ -148,8 +148,22 @@ impl Backend for Helper {
     fn list(&mut self, options: &Options, for_push: bool) -> Result<Listing, Failure> {
         self.show_progress(options);
         let remote = self.place.remote(&self.display);
-        let local = self.repository.as_ref().map(Local::open).transpose()?;
+        let mut local = self.repository.as_ref().map(Local::open).transpose()?;
         let view = remote.list(local.as_ref().filter(|_| !for_push))?;
+        if let (Some(before), Some(repository), false) =
+            (&local, &self.repository, for_push || options.cloning)
+        {
+            let only_tags_are_new = view
+                .refs()
+                .iter()
+                .all(|(name, id)| name.starts_with("refs/tags/") || before.store().contains(id));
+            if only_tags_are_new
+                && let Some(fetched) = remote.fetch_tags(before, FetchOptions { keep: true })?
+            {
+                self.keep.extend(fetched.keep);
+                local = Some(Local::open(repository)?);
+            }
+        }
         let mut listed = Vec::with_capacity(view.refs().len());
         for (name, id) in view.refs() {
             // Only tags that are here can be peeled; the others come with their packs.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use bstr::ByteSlice as _;
+use bstr::{BStr, BString, ByteSlice as _};
 use ingot_engine::progress::Unit;
 use ingot_engine::repository::{self, Repository};
 use serde_json::json;
@@ -58,7 +58,13 @@ pub fn push(app: &App, args: &Push, words: &[OsString]) -> Result<Report, Failur
 
     let setup = prepare(app, &repository)?;
     let url = StorageUrl::Directory(setup.store.clone());
-    add_remote(&mut repository, &url, &setup.key)?;
+    let upstream_of = without_upstream(&repository).filter(|_| !names_itself(args, words));
+    add_remote(
+        &mut repository,
+        &url,
+        &setup.key,
+        upstream_of.as_ref().map(|name| name.as_bstr()),
+    )?;
     let settings = place::settings_of(Some(&repository))?;
     let remote = Remote::find(&settings, REMOTE.into());
     let base = place::base_of(Some(&repository))?;
@@ -80,10 +86,14 @@ pub fn push(app: &App, args: &Push, words: &[OsString]) -> Result<Report, Failur
     report(app, &setup, &url, &found, pushed)
 }
 
+/// Whether the command line says what to push; otherwise it is the current branch.
+fn names_itself(args: &Push, words: &[OsString]) -> bool {
+    !words.is_empty() || args.all || args.tags || args.mirror || !args.refs.is_empty()
+}
+
 /// Asked before anything is made.
 fn something_to_push(repository: &Repository, args: &Push, words: &[OsString]) -> Result<(), Failure> {
-    let names_itself = !words.is_empty() || args.all || args.tags || args.mirror || !args.refs.is_empty();
-    if names_itself {
+    if names_itself(args, words) {
         return Ok(());
     }
     let Some(branch) = local_refs::current_branch(repository) else {
@@ -212,7 +222,12 @@ fn is_unused_store_of(app: &App, key: &Path, store: &Path) -> bool {
 }
 
 /// Written last of all, so that a repository that knows the remote has everything that it needs.
-fn add_remote(repository: &mut Repository, url: &StorageUrl, key: &Path) -> Result<(), Failure> {
+fn add_remote(
+    repository: &mut Repository,
+    url: &StorageUrl,
+    key: &Path,
+    upstream_of: Option<&BStr>,
+) -> Result<(), Failure> {
     let key = gix::path::into_bstr(key)
         .map_err(|_| Failure::failed("the path of the key file cannot be stored in Git's configuration"))?
         .into_owned();
@@ -222,9 +237,27 @@ fn add_remote(repository: &mut Repository, url: &StorageUrl, key: &Path) -> Resu
     repository.edit_config(|edit| -> Result<(), repository::Error> {
         edit.set("remote.e2ee.url", bstr::concat([b"e2ee::", location.as_bytes()]))?;
         edit.set("remote.e2ee.fetch", "+refs/heads/*:refs/remotes/e2ee/*")?;
-        edit.set("remote.e2ee.e2ee-key", key.as_bytes())
+        edit.set("remote.e2ee.e2ee-key", key.as_bytes())?;
+        if let Some(short) = upstream_of {
+            let setting = |last: &str| bstr::concat([b"branch.", short.as_bytes(), last.as_bytes()]);
+            edit.set(setting(".remote"), REMOTE)?;
+            edit.set(
+                setting(".merge"),
+                bstr::concat([b"refs/heads/", short.as_bytes()]),
+            )?;
+        }
+        Ok(())
     })?;
     Ok(())
+}
+
+/// The short name of the current branch, unless it follows a branch of some remote. `git push e2ee` asks for a branch
+/// to follow while that is the only remote.
+fn without_upstream(repository: &Repository) -> Option<BString> {
+    let name = local_refs::current_branch(repository)?;
+    let short: BString = name.strip_prefix(b"refs/heads/")?.into();
+    let followed = bstr::concat([b"branch.", short.as_bytes(), b".remote"]);
+    repository.config().string(followed).is_none().then_some(short)
 }
 
 fn report(

@@ -208,12 +208,11 @@ impl Error {
                 chain::Kind::Integrity => Kind::Alarm,
             },
             Error::State(error) => state_kind(error),
-            Error::Publication(error) => match error {
+            Error::Publication(
                 publication::Error::ReadOnly
                 | publication::Error::NotWriter
-                | publication::Error::ForeignRepository { .. } => Kind::Key,
-                _ => Kind::Failed,
-            },
+                | publication::Error::ForeignRepository { .. },
+            ) => Kind::Key,
             Error::Interrupted => Kind::Interrupted,
             _ => Kind::Failed,
         }

@@ -41,10 +41,11 @@ impl Remote<'_> {
     /// for a fetch then.
     pub fn list(&self, local: Option<&Local<'_>>) -> Result<View, Error> {
         let (view, mut memory) = self.look()?;
-        if let (Some(memory), Some(local)) = (&mut memory, local) {
-            if self.is_behind(memory, &view) && self.is_connected(memory, &view, local) {
-                memory.record(view.state())?;
-            }
+        if let (Some(memory), Some(local)) = (&mut memory, local)
+            && self.is_behind(memory, &view)
+            && self.is_connected(memory, &view, local)
+        {
+            memory.record(view.state())?;
         }
         Ok(view)
     }

@@ -13,9 +13,11 @@ mod push;
 pub mod refnames;
 pub mod rejection;
 mod status;
+mod tags;
 mod verify;
 mod view;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -32,7 +34,7 @@ pub use verify::Verified;
 pub use view::View;
 
 use crate::flock::Patience;
-use crate::protocol::DeviceKey;
+use crate::protocol::{ContentId, DeviceKey};
 use crate::state::{Continuity, Owner};
 use crate::storage::Storage;
 
@@ -63,6 +65,31 @@ pub struct Remote<'a> {
     pub progress: &'a dyn Progress,
     /// Threads to use for work that has many.
     pub threads: usize,
+    /// What this process has verified of the store already.
+    pub seen: &'a Seen,
+}
+
+/// The newest state of a store that this process has verified. A verified chain cannot change: as long as the head is the
+/// same, nothing has to be read and verified again. Git lists and fetches in one conversation.
+#[derive(Debug, Default)]
+pub struct Seen(RefCell<Option<View>>);
+
+impl Seen {
+    fn at(&self, head: &ContentId) -> Option<View> {
+        self.0
+            .borrow()
+            .as_ref()
+            .filter(|view| view.head() == head)
+            .cloned()
+    }
+
+    fn forget(&self) {
+        *self.0.borrow_mut() = None;
+    }
+
+    fn remember(&self, view: &View) {
+        *self.0.borrow_mut() = Some(view.clone());
+    }
 }
 
 impl Remote<'_> {
@@ -91,7 +118,12 @@ impl Remote<'_> {
     }
 
     fn view(&self, memory: &mut Option<Continuity>) -> Result<View, Error> {
-        let view = View::read(self.storage, self.key)?;
+        let head = View::head_of(self.storage)?;
+        let view = match self.seen.at(&head) {
+            Some(view) => view,
+            None => View::read(self.storage, &head, self.key)?,
+        };
+        self.seen.remember(&view);
         if let Some(memory) = memory {
             memory.check(&view.observed(&|number| view.id_at(number)))?;
         }

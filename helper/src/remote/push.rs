@@ -77,6 +77,7 @@ impl Remote<'_> {
             match self.publish(&view, &decisions, local) {
                 Ok((publication, sent)) => {
                     let after = View::of(publication.into_chain())?;
+                    self.seen.remember(&after);
                     self.remember_own(&mut memory, &view, &after, local)?;
                     return Ok(Pushed {
                         decisions,

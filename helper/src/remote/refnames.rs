@@ -36,10 +36,10 @@ pub fn default_branch(refs: &Refs) -> Option<&str> {
 /// A name in `refs` that cannot exist beside `name`, because one would be a folder of the other.
 pub fn conflict<'a>(name: &str, refs: &'a Refs) -> Option<&'a str> {
     let below = format!("{name}/");
-    if let Some((other, _)) = refs.range(below.clone()..).next() {
-        if other.starts_with(&below) {
-            return Some(other);
-        }
+    if let Some((other, _)) = refs.range(below.clone()..).next()
+        && other.starts_with(&below)
+    {
+        return Some(other);
     }
     name.match_indices('/')
         .find_map(|(at, _)| refs.get_key_value(&name[..at]))

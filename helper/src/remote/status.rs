@@ -60,7 +60,7 @@ impl Remote<'_> {
     pub fn status(&self, local: Option<(&Local<'_>, &[(String, ObjectId)])>) -> Result<Status, Error> {
         let (view, _memory) = self.look()?;
         let packs = view.chain().pack_count();
-        let sizes = view.chain().packs().map(|pack| super::view::stored_size(pack));
+        let sizes = view.chain().packs().map(super::view::stored_size);
         let stored = sizes.sum();
         let here = local.map_or(&[][..], |(_, refs)| refs);
         let names: BTreeSet<&str> = view

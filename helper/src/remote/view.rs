@@ -10,7 +10,7 @@ use crate::state::{Observed, State};
 use crate::storage::Storage;
 
 /// A store at one moment.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct View {
     chain: Chain,
     refs: Refs,
@@ -18,20 +18,21 @@ pub struct View {
 }
 
 impl View {
-    /// Reads and authenticates the chain behind the head of `storage`.
-    pub fn read(storage: &dyn Storage, key: &DeviceKey) -> Result<View, Error> {
-        let Some(head) = storage.head()? else {
-            return Err(Error::NoRepository {
+    /// The manifest that the head of `storage` names.
+    pub fn head_of(storage: &dyn Storage) -> Result<ContentId, Error> {
+        match storage.head()? {
+            Some(head) => head.id().ok_or_else(|| Error::HeadUnreadable {
                 store: storage.describe(),
-            });
-        };
-        let Some(id) = head.id() else {
-            return Err(Error::HeadUnreadable {
+            }),
+            None => Err(Error::NoRepository {
                 store: storage.describe(),
-            });
-        };
-        let chain = Chain::read(|id| storage.manifest(id), &id, key)?;
-        View::of(chain)
+            }),
+        }
+    }
+
+    /// Reads and authenticates the chain that ends in `head`.
+    pub fn read(storage: &dyn Storage, head: &ContentId, key: &DeviceKey) -> Result<View, Error> {
+        View::of(Chain::read(|id| storage.manifest(id), head, key)?)
     }
 
     /// The view of a chain that was verified already.

@@ -116,8 +116,11 @@ fn the_forms_of_a_clone() {
             .count(),
         2
     );
-    clone(&[&url]);
-    assert!(world.path("store/.git").exists() || world.path("store").join("HEAD").exists());
+    let elsewhere = world.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let args = ["clone", "--key", text(&world.key), &url];
+    world.e2ee(&elsewhere, &args).good();
+    sound(&world, &elsewhere.join("store"));
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn each_kind_of_failure_has_its_code_and_one_line() {
     fails(
         &world,
         root,
-        &["verify", "--storage", "/absent/store", "--key", key],
+        &["verify", "--storage", text(&world.path("absent")), "--key", key],
         10,
     );
     let empty = world.path("empty");

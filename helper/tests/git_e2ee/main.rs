@@ -8,5 +8,6 @@ mod fetch;
 mod push;
 mod setup;
 mod show;
+mod signals;
 #[path = "../support/world.rs"]
 mod world;

@@ -14,7 +14,7 @@ use ingot_helper::flock::Patience;
 use ingot_helper::protocol::{DeviceKey, key_file};
 use ingot_helper::remote::decide::{Change, Target};
 use ingot_helper::remote::{
-    Error, FetchOptions, Fetched, Founded, Local, Memory, PushOptions, Pushed, Remote, View, init,
+    Error, FetchOptions, Fetched, Founded, Local, Memory, PushOptions, Pushed, Remote, Seen, View, init,
 };
 use ingot_helper::storage::Storage;
 use ingot_helper::storage::directory::Directory;
@@ -78,6 +78,7 @@ impl Client {
             patience: Patience::silent(Duration::from_secs(20)),
             progress: &Silent,
             threads: 2,
+            seen: &Seen::default(),
         };
         act(&remote, &local)
     }

@@ -117,16 +117,17 @@ impl Bare {
         self.e2ee_with(dir, args, &[])
     }
 
+    /// `git-e2ee`, ready to be started.
+    pub fn program(&self, dir: &Path, args: &[&str]) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_git-e2ee"), dir);
+        command.args(args);
+        command
+    }
+
     /// Runs `git-e2ee` with more in its environment.
     pub fn e2ee_with(&self, dir: &Path, args: &[&str], environment: &[(&str, &str)]) -> Said {
-        let mut command = self.command(env!("CARGO_BIN_EXE_git-e2ee"), dir);
-        Said::of(
-            &command
-                .args(args)
-                .envs(environment.iter().copied())
-                .output()
-                .unwrap(),
-        )
+        let mut command = self.program(dir, args);
+        Said::of(&command.envs(environment.iter().copied()).output().unwrap())
     }
 
     /// Runs the helper as Git would, with `input` on its standard input.

@@ -10,7 +10,12 @@ pub fn pack_stream(data: &[u8]) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut options = index::Options::new(Kind::Sha1);
     options.threads = 1;
-    options.limits = index::Limits { pack_bytes: 1 << 20, objects: 10_000, object_bytes: 1 << 20, held_bytes: 1 << 20 };
+    options.limits = index::Limits {
+        pack_bytes: 1 << 20,
+        objects: 10_000,
+        object_bytes: 1 << 20,
+        held_bytes: 1 << 20,
+    };
     let _ = index::index(&mut &data[..], folder.path(), &options, &Silent);
 }
 
@@ -20,16 +25,22 @@ pub fn pack_entry(data: &[u8]) {
     pack.extend_from_slice(data);
     let mut hasher = gix_hash::hasher(Kind::Sha1);
     hasher.update(&pack);
-    let Ok(trailer) = hasher.try_finalize() else { return };
+    let Ok(trailer) = hasher.try_finalize() else {
+        return;
+    };
     pack.extend_from_slice(trailer.as_slice());
     pack_stream(&pack);
 }
 
 /// A base and a delta, divided by the first byte.
 pub fn delta(data: &[u8]) {
-    let Some((&divide, rest)) = data.split_first() else { return };
+    let Some((&divide, rest)) = data.split_first() else {
+        return;
+    };
     let (base, delta_bytes) = rest.split_at(rest.len().min(usize::from(divide)));
-    let Ok((_, size, instructions)) = delta::header(delta_bytes) else { return };
+    let Ok((_, size, instructions)) = delta::header(delta_bytes) else {
+        return;
+    };
     for instruction in delta::Instructions::new(instructions) {
         if instruction.is_err() {
             break;

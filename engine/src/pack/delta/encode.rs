@@ -7,7 +7,7 @@
 //! The output is the delta format of Git's packs (see `gitformat-pack`): two sizes, then instructions. Any index
 //! serves any number of targets, and costs at most [`MAX_BLOCKS`] table entries however long the base is. The
 //! time for a target is linear in its length, whatever base and target hold: equal blocks in a row are indexed once,
-//! and no more than [`MAX_CANDIDATES`] places are looked at for one position.
+//! and no more than `MAX_CANDIDATES` places are looked at for one position.
 
 /// Bytes that must be equal before a match is considered, and the length of an indexed block.
 pub const WINDOW: usize = 16;
@@ -17,6 +17,9 @@ pub const MAX_BLOCKS: usize = 1 << 20;
 
 /// The most places of the base that are compared for one position of the target.
 const MAX_CANDIDATES: usize = 48;
+
+/// How many positions after a first match are tried for a longer one. Blocks start every [`WINDOW`] bytes.
+const LOOK_AHEAD: usize = WINDOW;
 
 /// A match this long is taken without looking for a longer one.
 const LONG_MATCH: usize = 4096;
@@ -131,7 +134,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         let mut pending = 0; // start of the bytes that no instruction covers yet
         let mut at = 0;
         while at + WINDOW <= target.len() {
-            let Some(found) = self.longest_match(base, target, pending, at) else {
+            let Some(mut found) = self.longest_match(base, target, pending, at) else {
                 at += 1;
                 // A later match may still grow backwards over pending bytes, but hardly over more than a step.
                 if out.bytes.len() + (at - pending).saturating_sub(self.step + WINDOW) > max_size {
@@ -139,6 +142,21 @@ impl<B: AsRef<[u8]>> Index<B> {
                 }
                 continue;
             };
+            // The first match is the one whose block happens to come first; one that starts a little later may be
+            // much longer.
+            for later in at + 1..=at + LOOK_AHEAD {
+                if found.len >= LONG_MATCH
+                    || later >= found.target + found.len
+                    || later + WINDOW > target.len()
+                {
+                    break;
+                }
+                if let Some(other) = self.longest_match(base, target, pending, later)
+                    && other.len > found.len
+                {
+                    found = other;
+                }
+            }
             out.insert(&target[pending..found.target])?;
             out.copy(found.base, found.len)?;
             at = found.target + found.len;

@@ -1,7 +1,7 @@
 //! Resolves entries while the stream is still coming in, as far as their bases are at hand.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use gix_hash::ObjectId;
 use gix_object::Kind;
@@ -15,6 +15,33 @@ use crate::pack::delta;
 
 /// A result larger than this waits until the stream has ended, when memory is not shared with entries in flight.
 pub(super) const LARGEST_EARLY: u64 = 2 * 1024 * 1024;
+
+/// How much was gained by resolving early, and at which cost.
+///
+/// When the file is not in an order that suits (bases far from their deltas), making bases again and again would cost
+/// more than reading the deltas once more when all bases are known. So it may take a small part of the work only.
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    resolved: AtomicU64,
+    made: AtomicU64,
+}
+
+impl Early {
+    /// `bytes` were made by applying a delta to a base at hand.
+    fn resolved(&self, bytes: u64) {
+        self.resolved.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// `bytes` were made for the second time.
+    pub(super) fn made_again(&self, bytes: u64) {
+        self.made.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn allows_making(&self) -> bool {
+        let allowed = self.resolved.load(Ordering::Relaxed) / 16 + LARGEST_EARLY;
+        self.made.load(Ordering::Relaxed) <= allowed
+    }
+}
 
 /// Consecutive entries, inflated.
 #[derive(Debug, Default)]
@@ -61,7 +88,7 @@ impl<'w> Worker<'w> {
     }
 
     /// Finds out the ids of the objects in `batch` and keeps them as bases. Deltas whose base is out of reach are tried
-    /// again after the next batch, and then noted for later.
+    /// again after the next batch or noted for the end.
     pub(super) fn resolve(&mut self, work: &Work<'_>, batch: Batch) -> Result<(), Error> {
         let mut without_base = std::mem::take(&mut self.carried);
         let first_try = without_base.len();
@@ -79,16 +106,22 @@ impl<'w> Worker<'w> {
                 None => without_base.push(item),
             }
         }
-        // What another thread has resolved meanwhile is there now; other bases are made again.
+        // What another thread has resolved meanwhile is there now; other bases may be made again.
         for (number, item) in without_base.into_iter().enumerate() {
-            let base = match base_entry(work, &item) {
-                Some(entry) => self.maker.base(work, entry, LARGEST_EARLY)?,
-                None => None,
+            let Some(entry) = base_entry(work, &item) else {
+                match number < first_try {
+                    true => work.resolved().postpone(item.content, item.entry),
+                    false => self.carried.push(item),
+                }
+                continue;
+            };
+            let base = match work.bases.get(entry) {
+                None if work.early.allows_making() => self.maker.base(work, entry, LARGEST_EARLY)?,
+                base => base,
             };
             match base {
                 Some(base) => self.delta(work, base, item)?,
-                None if number < first_try => work.resolved().postpone(item.content, item.entry),
-                None => self.carried.push(item),
+                None => work.resolved().postpone(item.content, item.entry),
             }
         }
         Ok(())
@@ -113,6 +146,7 @@ impl<'w> Worker<'w> {
             delta: &bytes,
         };
         let examined = self.examiner.object(base.kind, &result, origin, offset)?;
+        work.early.resolved(size);
         done(work, entry, base.kind, examined, result);
         Ok(())
     }

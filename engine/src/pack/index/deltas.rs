@@ -18,7 +18,7 @@ use super::bases::Base;
 use super::batch::Worker;
 use super::error::Error;
 use super::examine::{Examined, Origin};
-use super::table::{Entries, Waiting};
+use super::table::{BY_ID, Entries, WHOLE, Waiting};
 use super::work::Work;
 
 /// How many missing bases an error names.
@@ -151,6 +151,8 @@ fn weigh(children: &mut [Child]) {
 }
 
 impl Forest<'_, '_> {
+    /// Finds what to begin with. Members of a family follow each other, so that what one is made from is at hand for the
+    /// next.
     fn find_roots(&self) -> Vec<u32> {
         let resolved = self.work.resolved();
         let mut roots: Vec<u32> = Vec::new();
@@ -168,7 +170,25 @@ impl Forest<'_, '_> {
             roots.sort_unstable();
             roots.dedup();
         }
+        drop(resolved);
+        let families = self.families();
+        roots.sort_unstable_by_key(|root| (families[*root as usize], *root));
         roots
+    }
+
+    /// For each entry the whole one that it is made from, or some other entry that stands for its family.
+    fn families(&self) -> Vec<u32> {
+        let mut families: Vec<u32> = Vec::with_capacity(self.entries.len());
+        for (entry, base) in self.entries.bases.iter().enumerate() {
+            let base = base.load(Ordering::Relaxed);
+            // Bases of reference deltas may come later; their number will do.
+            let family = match base {
+                WHOLE | BY_ID => entry as u32,
+                base => families.get(base as usize).copied().unwrap_or(base),
+            };
+            families.push(family);
+        }
+        families
     }
 
     fn children_of(&self, entry: u32) -> Range<usize> {

@@ -57,6 +57,7 @@ impl Maker {
             let Some(bytes) = self.apply(work, &base.bytes, range, largest)? else {
                 return Ok(None);
             };
+            work.early.made_again(bytes.len() as u64);
             base = Base {
                 kind: base.kind,
                 bytes: Arc::new(bytes),

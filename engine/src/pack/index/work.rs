@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::bases::Bases;
+use super::batch::Early;
 use super::error::Error;
 use super::pack_file::PackFile;
 use super::references::References;
@@ -20,6 +21,7 @@ pub(super) struct Work<'a> {
     pub(super) safe_names: bool,
     pub(super) progress: &'a dyn Progress,
     pub(super) bases: Bases,
+    pub(super) early: Early,
     pub(super) references: References,
     /// The file that the stream is written to.
     pub(super) file: PackFile,
@@ -40,6 +42,7 @@ impl<'a> Work<'a> {
             safe_names: options.safe_names,
             progress,
             bases: Bases::new(usize::try_from(options.memory).unwrap_or(usize::MAX)),
+            early: Early::default(),
             references: References::new(options.format),
             file,
             settled: AtomicU64::new(0),

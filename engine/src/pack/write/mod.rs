@@ -60,6 +60,11 @@ pub struct Options {
     pub thin: bool,
 }
 
+/// What zlib's level 6, Git's choice, achieves takes this level of the implementation used here.
+fn default_level() -> Level {
+    Level::new(7).unwrap_or_default()
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -67,7 +72,7 @@ impl Default for Options {
             window: 10,
             depth: 50,
             memory: 128 << 20,
-            level: Level::DEFAULT,
+            level: default_level(),
             thin: false,
         }
     }

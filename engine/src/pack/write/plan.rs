@@ -20,6 +20,9 @@ const ORDERED: usize = 8;
 const HEADERS: usize = 256;
 /// Copied objects are looked through for bases if the objects to encode make up at least one part in so many.
 const NOTEWORTHY: u64 = 64;
+/// Copied objects of any path are considered as bases if there are at most so many objects in all for each one that is
+/// encoded; otherwise those of the same path.
+const ANY_PATH: usize = 16;
 
 /// Decides for each object of `members`, which were found in `store`, how it is sent.
 pub fn plan<'a>(
@@ -184,7 +187,8 @@ fn loose_headers(
     Ok(parts.into_iter().flat_map(|(_, headers)| headers).collect())
 }
 
-/// Adds the copied objects that are stored whole and stood at the path of one that is encoded: they may serve as bases.
+/// Adds copied objects that are stored whole, which may serve as bases: those at the path of one that is encoded, or all
+/// if they are not too many.
 fn bases(
     store: &Store,
     members: &walk::Objects,
@@ -193,15 +197,13 @@ fn bases(
     items: &mut Vec<Item>,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
+    let any = members.len() as usize <= items.len().saturating_mul(ANY_PATH);
     // Commits and tags have no path and little in common.
     let wanted: HashSet<(Kind, u32)> = items
         .iter()
         .filter(|item| matches!(item.kind, Kind::Tree | Kind::Blob))
         .map(|item| (item.kind, item.name_hash))
         .collect();
-    if wanted.is_empty() {
-        return Ok(());
-    }
     let mut reader = Reader::new();
     let largest = Budget::new(options.memory).largest;
     for selected in packs {
@@ -215,7 +217,7 @@ fn bases(
                     return Ok(());
                 };
                 let (kind, name_hash) = (members.kind(number), members.name_hash(number));
-                if !wanted.contains(&(kind, name_hash)) {
+                if !any && !wanted.contains(&(kind, name_hash)) {
                     return Ok(());
                 }
                 if last.replace(number).is_some() && progress.interrupted() {

@@ -19,10 +19,11 @@ use crate::store::Cache;
 
 /// Smaller objects gain nothing from a delta.
 const SMALLEST: u64 = 50;
-/// A segment ends at the next change of path after so many bytes...
-const SEGMENT_BYTES: u64 = 8 << 20;
-/// ... or so many objects.
-const SEGMENT_OBJECTS: usize = 4_096;
+/// A segment ends after so many bytes where quite another sort of objects begins...
+const SEGMENT: u64 = 4 << 20;
+/// ... and after so many, or so many objects, at any change of path.
+const LONG_SEGMENT: u64 = 32 << 20;
+const SEGMENT_OBJECTS: usize = 16_384;
 
 /// How the memory budget is divided. No part depends on the number of threads, as the outcome must not.
 #[derive(Debug, Clone, Copy)]
@@ -142,12 +143,15 @@ fn cut(items: &[Item], order: &[u32], small: u64) -> Vec<Segment> {
         bytes += item(at).size;
         wide |= item(at).size > small;
         let next = at + 1;
-        let full = bytes >= SEGMENT_BYTES || next - start >= SEGMENT_OBJECTS;
-        let apart = next == order.len() || {
+        let ends = next == order.len() || {
             let (a, b) = (item(at), item(next));
-            a.name_hash == 0 || (a.kind, a.name_hash) != (b.kind, b.name_hash)
+            let long = bytes >= LONG_SEGMENT || next - start >= SEGMENT_OBJECTS;
+            let apart = a.name_hash == 0 || (a.kind, a.name_hash) != (b.kind, b.name_hash);
+            // The last characters of the path are in the highest bits.
+            let strange = a.kind != b.kind || (a.name_hash ^ b.name_hash) >> 24 != 0;
+            (long && apart) || (bytes >= SEGMENT && strange)
         };
-        if next == order.len() || (full && apart) {
+        if ends {
             segments.push(Segment {
                 range: start..next,
                 wide,
