@@ -10,10 +10,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use gix_hash::ObjectId;
 use ingot_engine::durable::testing::{Fault, Faulty, Recording};
 use ingot_engine::durable::{self, Fs};
 use ingot_helper::protocol::ContentId;
-use ingot_helper::remote::decide::Decision;
+use ingot_helper::remote::decide::{Change, Decision, Target};
 use ingot_helper::remote::rejection::Rejection;
 use ingot_helper::remote::{Error, FetchOptions, Kind, PushOptions, Pushed};
 use ingot_helper::state::{self, AdminPin};
@@ -29,6 +30,17 @@ use client::{Client, copy, new_key};
 struct Scene {
     source: Repo,
     folder: TempDir,
+    first: ObjectId,
+    second: ObjectId,
+}
+
+fn main_to(id: ObjectId) -> Change {
+    Change {
+        name: "refs/heads/main".into(),
+        target: Target::Object(id),
+        force: false,
+        lease: None,
+    }
 }
 
 impl Scene {
@@ -41,7 +53,14 @@ impl Scene {
         let folder = TempDir::new().unwrap();
         std::fs::create_dir(folder.path().join("client")).unwrap();
         new_key(&folder.path().join("key.json"));
-        Scene { source, folder }
+        let id = |revision| source.git(&["rev-parse", revision]).parse().unwrap();
+        let (first, second) = (id("main~1"), id("main"));
+        Scene {
+            source,
+            folder,
+            first,
+            second,
+        }
     }
 
     /// The source with store, memory and key below `root`.
@@ -64,7 +83,7 @@ impl Scene {
     }
 
     fn push(&self, client: &Client) -> Result<(), Error> {
-        let pushed = client.push(&[client.change("heads/main", "main")])?;
+        let pushed = client.push(&[main_to(self.second)])?;
         assert!(
             !matches!(pushed.decisions[0], Decision::Rejected(_)),
             "{:?}",
@@ -75,17 +94,17 @@ impl Scene {
 
     fn push_before(&self, client: &Client) -> Result<(), Error> {
         // Once main has gone further, there is nothing left to do.
-        if client.list()?.refs().values().any(|id| *id == client.id("main")) {
+        if client.list()?.refs().values().any(|id| *id == self.second) {
             return Ok(());
         }
-        client.push(&[client.change("heads/main", "main~1")]).map(drop)
+        client.push(&[main_to(self.first)]).map(drop)
     }
 
     /// Requires that everything was done: store, memory and pin.
     #[track_caller]
     fn done(&self, client: &Client, story: &dyn std::fmt::Display) {
         let view = client.list().unwrap_or_else(|error| panic!("{error}\n{story}"));
-        assert_eq!(view.refs()["refs/heads/main"], client.id("main"), "{story}");
+        assert_eq!(view.refs()["refs/heads/main"], self.second, "{story}");
         assert!(AdminPin::path_for(&client.key).is_file(), "no pin\n{story}");
         let path = client.memory.join("git-remote-e2ee/vault/state.json");
         let state = state::load(&path)
@@ -109,7 +128,7 @@ fn every_crash_of_init_and_push_leaves_old_or_new_and_the_same_again_finishes() 
     recording.mark("first");
     scene.push(&client).unwrap();
     recording.mark("second");
-    let (first, second) = (client.id("main~1"), client.id("main"));
+    let (first, second) = (scene.first, scene.second);
     let mut number = 0;
     let states = recording.each_crash(|crash| {
         number += 1;
@@ -165,47 +184,53 @@ fn leaving_out_syncs_would_be_noticed() {
     }
 }
 
+/// How calls fail: once or from then on.
+const WAYS: [(Fault, bool); 4] = [
+    (Fault::Broken, false),
+    (Fault::Broken, true),
+    (Fault::Full, true),
+    (Fault::Short, false),
+];
+
 #[test]
 fn every_failing_call_of_init_and_push_is_told_and_the_same_again_finishes() {
     let template = Scene::new();
     let mut failures = 0;
-    for fault in Fault::ALL {
-        for stays in [false, true] {
-            for at in 1.. {
-                let temp = TempDir::new().unwrap();
-                copy(template.folder.path(), temp.path());
-                client::copy_key(
-                    &template.folder.path().join("key.json"),
-                    &temp.path().join("key.json"),
-                );
-                // Without the flushes of the real disk, which are slow and not the matter here.
-                let quick = || Arc::new(Recording::new(temp.path()).unwrap());
-                let faulty = Arc::new(Faulty::new(quick(), fault, at, stays));
-                let broken = template.client(temp.path(), faulty.clone());
-                let result = broken
-                    .init()
-                    .map(drop)
-                    .and_then(|()| template.push_before(&broken))
-                    .and_then(|()| template.push(&broken));
-                let story = format!("{fault:?} at {at}, stays: {stays}, {result:?}");
-                if !faulty.failed() {
-                    result.unwrap_or_else(|error| panic!("nothing failed: {error}"));
-                    break;
-                }
-                let sound = template.client(temp.path(), quick());
-                if let Err(error) = result {
-                    failures += 1;
-                    assert!(!error.to_string().contains('\n'), "{story}");
-                    assert_eq!(error.kind(), Kind::Failed, "{story}");
-                }
-                template
-                    .begin(&sound)
-                    .and_then(|()| template.push_before(&sound))
-                    .and_then(|()| template.push(&sound))
-                    .unwrap_or_else(|error| panic!("{error}\n{story}"));
-                template.done(&sound, &story);
-                assert!(at < 500, "the loop ends");
+    for (fault, stays) in WAYS {
+        for at in 1.. {
+            let temp = TempDir::new().unwrap();
+            copy(template.folder.path(), temp.path());
+            client::copy_key(
+                &template.folder.path().join("key.json"),
+                &temp.path().join("key.json"),
+            );
+            // Without the flushes of the real disk, which are slow and not the matter here.
+            let quick = || Arc::new(Recording::new(temp.path()).unwrap());
+            let faulty = Arc::new(Faulty::new(quick(), fault, at, stays));
+            let broken = template.client(temp.path(), faulty.clone());
+            let result = broken
+                .init()
+                .map(drop)
+                .and_then(|()| template.push_before(&broken))
+                .and_then(|()| template.push(&broken));
+            let story = format!("{fault:?} at {at}, stays: {stays}, {result:?}");
+            if !faulty.failed() {
+                result.unwrap_or_else(|error| panic!("nothing failed: {error}"));
+                break;
             }
+            let sound = template.client(temp.path(), quick());
+            if let Err(error) = result {
+                failures += 1;
+                assert!(!error.to_string().contains('\n'), "{story}");
+                assert_eq!(error.kind(), Kind::Failed, "{story}");
+            }
+            template
+                .begin(&sound)
+                .and_then(|()| template.push_before(&sound))
+                .and_then(|()| template.push(&sound))
+                .unwrap_or_else(|error| panic!("{error}\n{story}"));
+            template.done(&sound, &story);
+            assert!(at < 500, "the loop ends");
         }
     }
     assert!(failures > 100, "only {failures} failures");
@@ -267,29 +292,27 @@ fn every_crash_of_a_fetch_leaves_a_repository_that_fetches() {
 fn every_failing_call_of_a_fetch_is_told_and_the_same_again_finishes() {
     let served = Served::new();
     let mut failures = 0;
-    for fault in Fault::ALL {
-        for stays in [false, true] {
-            for at in 1.. {
-                let repo = Repo::empty(Format::Sha1);
-                let quick = || Arc::new(Recording::new(&repo.git_dir()).unwrap());
-                let faulty = Arc::new(Faulty::new(quick(), fault, at, stays));
-                let result = served.at(repo.git_dir(), faulty.clone()).fetch();
-                let story = format!("{fault:?} at {at}, stays: {stays}, {result:?}");
-                if !faulty.failed() {
-                    result.unwrap_or_else(|error| panic!("nothing failed: {error}"));
-                    break;
-                }
-                if let Err(error) = result {
-                    failures += 1;
-                    assert_eq!(error.kind(), Kind::Failed, "{story}");
-                    if !stays {
-                        assert!(!has_keep_files(&repo), "{story}");
-                    }
-                }
-                served.fetches(&served.at(repo.git_dir(), quick()), &story);
-                repo.git(&["fsck", "--full", "--strict", "--no-progress"]);
-                assert!(at < 500, "the loop ends");
+    for (fault, stays) in WAYS {
+        for at in 1.. {
+            let repo = Repo::empty(Format::Sha1);
+            let quick = || Arc::new(Recording::new(&repo.git_dir()).unwrap());
+            let faulty = Arc::new(Faulty::new(quick(), fault, at, stays));
+            let result = served.at(repo.git_dir(), faulty.clone()).fetch();
+            let story = format!("{fault:?} at {at}, stays: {stays}, {result:?}");
+            if !faulty.failed() {
+                result.unwrap_or_else(|error| panic!("nothing failed: {error}"));
+                break;
             }
+            if let Err(error) = result {
+                failures += 1;
+                assert_eq!(error.kind(), Kind::Failed, "{story}");
+                if !stays {
+                    assert!(!has_keep_files(&repo), "{story}");
+                }
+            }
+            served.fetches(&served.at(repo.git_dir(), quick()), &story);
+            repo.git(&["fsck", "--full", "--strict", "--no-progress"]);
+            assert!(at < 500, "the loop ends");
         }
     }
     assert!(failures > 50, "only {failures} failures");

@@ -144,6 +144,23 @@ fn an_interrupted_set_up_is_finished_by_the_same_command() {
         bare.git(&path, &["config", "remote.e2ee.url"]).good(),
         format!("e2ee::{}", store.display())
     );
+
+    // The folder is there, and its head is not.
+    let bare = Bare::new();
+    let path = repository(&bare, "notes");
+    let key = bare.path("home/.config/ingot/keys/notes.key.json");
+    let store = bare.path("home/.local/share/ingot/stores/notes");
+    std::fs::create_dir_all(key.parent().unwrap()).unwrap();
+    bare.e2ee(&path, &["keygen", "--output", text(&key)]).good();
+    for folder in [".staging", "manifests/ab"] {
+        std::fs::create_dir_all(store.join(folder)).unwrap();
+    }
+    std::fs::write(store.join("HEAD.lock"), "").unwrap();
+    bare.e2ee(&path, &["push"]).good();
+    assert_eq!(
+        bare.git(&path, &["config", "remote.e2ee.url"]).good(),
+        format!("e2ee::{}", store.display())
+    );
 }
 
 #[test]
