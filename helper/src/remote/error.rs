@@ -246,6 +246,14 @@ fn storage_kind(error: &storage::Error) -> Kind {
         storage::Error::Corrupt { .. }
         | storage::Error::HeadMissing { .. }
         | storage::Error::Absent { .. } => Kind::Alarm,
+        storage::Error::Objects { source, .. } => match **source {
+            ingot_engine::store::Error::Io { .. } => Kind::Failed,
+            _ => Kind::Alarm,
+        },
+        storage::Error::Branch { source, .. } => match **source {
+            ingot_engine::refs::Error::Locked { .. } => Kind::Locked,
+            _ => Kind::Failed,
+        },
         _ => Kind::Failed,
     }
 }

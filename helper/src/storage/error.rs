@@ -111,6 +111,54 @@ pub enum Error {
         /// [`super::MANIFEST_LIMIT`].
         limit: u64,
     },
+    /// Whoever manages the place does not allow it.
+    #[error("{store} refuses the push: {reason}")]
+    Refused {
+        /// The place.
+        store: String,
+        /// In the words of the place.
+        reason: String,
+    },
+    /// More bytes than a pack may have in this place.
+    #[error(
+        "the pack is larger than {limit} bytes, the most that a carrier holds in one piece: push in several steps"
+    )]
+    PackTooLarge {
+        /// The limit.
+        limit: u64,
+    },
+    /// The Git repository around the ciphertext cannot be used.
+    #[error("{store}: {source}")]
+    Repository {
+        /// The place.
+        store: String,
+        /// Why.
+        source: Box<ingot_engine::repository::Error>,
+    },
+    /// Its objects cannot be read.
+    #[error("{store}: {source}")]
+    Objects {
+        /// The place.
+        store: String,
+        /// Why.
+        source: Box<ingot_engine::store::Error>,
+    },
+    /// Its branch cannot be read or moved.
+    #[error("{store}: {source}")]
+    Branch {
+        /// The place.
+        store: String,
+        /// Why.
+        source: Box<ingot_engine::refs::Error>,
+    },
+    /// New objects could not be brought into it.
+    #[error("{store}: {source}")]
+    Import {
+        /// The place.
+        store: String,
+        /// Why.
+        source: Box<ingot_engine::import::Error>,
+    },
     /// Any other failure of the system.
     #[error("cannot {action} {}: {source}", .path.display())]
     Io {

@@ -1,0 +1,351 @@
+//! A store on a branch of an ordinary Git repository, the carrier.
+//!
+//! | Path on branch `git-remote-e2ee` | Content |
+//! | --- | --- |
+//! | `.gitattributes` | `e2ee/** -delta` |
+//! | `e2ee/HEAD` | id of the newest manifest and a newline |
+//! | `e2ee/manifests/<first two digits>/<id>/<part>` | manifests |
+//! | `e2ee/objects/<first two digits>/<id>/<part>` | sealed packs |
+//!
+//! Parts are numbered by eight digits and have 32 MiB, the last one at least a byte. Whatever else is on the branch, and
+//! all other branches, belong to somebody else and stay as they are.
+//!
+//! One publication is one commit: packs, manifest and head become visible together when the branch moves, which is the
+//! comparing and swapping. Until then they are objects that nobody sees. Where the repository is, and how it is talked
+//! to, is the matter of an [`Outer`].
+
+mod edit;
+mod hooks;
+mod layout;
+mod listener;
+mod local;
+mod outer;
+mod parts;
+mod policy;
+mod snapshot;
+mod staged;
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gix::object::Kind as ObjectKind;
+use ingot_engine::durable::Fs;
+use ingot_engine::pack::build::Content;
+
+pub use layout::{BRANCH, MOST_PARTS, PART};
+pub use listener::{Deaf, Listener};
+pub use outer::{Outcome, Outer, Upload};
+pub use snapshot::{Snapshot, Tip};
+
+use super::{Error, Kind, MANIFEST_LIMIT, RawHead, StagedObject, Storage};
+use crate::protocol::ContentId;
+use edit::Edit;
+use staged::{Pending, Staged};
+
+/// How often the same commit is offered again when no answer came and the branch is where it was.
+const OFFERS: u32 = 3;
+
+/// A store in a carrier.
+#[derive(Clone)]
+pub struct Carrier {
+    shared: Arc<Shared>,
+}
+
+/// What the store and its half-written packs share.
+struct Shared {
+    outer: Box<dyn Outer>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The branch as it was when the head was last read.
+    snapshot: Option<Arc<Snapshot>>,
+    /// What will be published with the next head.
+    pending: Option<Pending>,
+}
+
+impl std::fmt::Debug for Carrier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Carrier")
+            .field("outer", &self.shared.outer.describe())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Carrier {
+    /// The store in the repository at `path` on this machine, which is written to through `fs`. `listener` hears what
+    /// its hooks say.
+    pub fn local(path: &Path, fs: Arc<dyn Fs>, listener: Arc<dyn Listener>) -> Result<Carrier, Error> {
+        Ok(Carrier::new(Box::new(local::Local::new(path, fs, listener)?)))
+    }
+
+    /// The store in any repository.
+    pub fn new(outer: Box<dyn Outer>) -> Carrier {
+        Carrier {
+            shared: Arc::new(Shared {
+                outer,
+                state: Mutex::default(),
+            }),
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The branch as it is now. Gives up what is pending: it was made for an older one.
+    fn look(&self) -> Result<Arc<Snapshot>, Error> {
+        self.forget_pending();
+        self.state().snapshot = None;
+        let snapshot = Arc::new(self.outer.look()?);
+        self.state().snapshot = Some(Arc::clone(&snapshot));
+        Ok(snapshot)
+    }
+
+    /// The branch as it was when the head was last read.
+    fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
+        let known = self.state().snapshot.clone();
+        match known {
+            Some(snapshot) => Ok(snapshot),
+            None => self.look(),
+        }
+    }
+
+    fn with_pending<T>(&self, work: impl FnOnce(&mut Pending) -> Result<T, Error>) -> Result<T, Error> {
+        let snapshot = self.snapshot()?;
+        let mut state = self.state();
+        let pending = match &mut state.pending {
+            Some(pending) => pending,
+            none => none.insert(Pending {
+                upload: self.outer.begin(&snapshot)?,
+                snapshot,
+                things: Vec::new(),
+            }),
+        };
+        work(pending)
+    }
+
+    fn forget_pending(&self) {
+        let pending = self.state().pending.take();
+        drop(pending);
+    }
+
+    fn absent(&self, snapshot: &Snapshot, kind: Kind, id: &ContentId) -> Error {
+        let store = self.outer.describe();
+        match snapshot.tip() {
+            None => Error::NotInitialized { store },
+            Some(_) => Error::Absent { store, kind, id: *id },
+        }
+    }
+
+    /// A thing as its parts, with the store that has them and their size.
+    fn open(
+        &self,
+        kind: Kind,
+        id: &ContentId,
+    ) -> Result<(Arc<ingot_engine::store::Store>, Vec<gix_hash::ObjectId>, u64), Error> {
+        let snapshot = self.snapshot()?;
+        let Some(parts) = snapshot.parts(kind, id)? else {
+            return Err(self.absent(&snapshot, kind, id));
+        };
+        let store = self.outer.bring(&snapshot, &parts)?;
+        let size = snapshot.stored_size(&store, kind, id, &parts)?;
+        Ok((store, parts, size))
+    }
+
+    fn read_manifest(&self, id: &ContentId) -> Result<Vec<u8>, Error> {
+        let (store, parts, size) = self.open(Kind::Manifest, id)?;
+        let snapshot = self.snapshot()?;
+        let path = snapshot.path_of(Kind::Manifest, id);
+        if size > MANIFEST_LIMIT {
+            return Err(snapshot.corrupt(&path, format!("is larger than {MANIFEST_LIMIT} bytes")));
+        }
+        let mut bytes = Vec::new();
+        let mut stream = parts::open(store, parts, size)
+            .map_err(|error| Error::from_io(&self.outer.describe(), "read", Path::new(&path), error))?;
+        stream
+            .read_to_end(&mut bytes)
+            .map_err(|error| Error::from_io(&self.outer.describe(), "read", Path::new(&path), error))?;
+        if ContentId::of(&bytes) != *id {
+            return Err(snapshot.corrupt(&path, "does not have the content that its name says"));
+        }
+        Ok(bytes)
+    }
+
+    /// Makes the commit with everything that is pending and moves the branch to it.
+    fn publish(
+        &self,
+        mut pending: Pending,
+        expected: Option<&ContentId>,
+        new: &ContentId,
+    ) -> Result<(), Error> {
+        let snapshot = Arc::clone(&pending.snapshot);
+        let actual = self.head_id(&snapshot)?;
+        if actual.as_ref() != expected {
+            return Err(Error::HeadChanged {
+                expected: expected.copied(),
+                actual,
+            });
+        }
+        let old = snapshot.tip().map(|tip| tip.commit);
+        let commit = build_commit(&snapshot, &mut pending, new)?;
+        for offer in 1.. {
+            let unknown = match pending.upload.publish(old, commit)? {
+                Outcome::Moved => return Ok(()),
+                Outcome::LostRace => {
+                    let actual = self.head_id(&*self.look()?)?;
+                    return Err(Error::HeadChanged {
+                        expected: expected.copied(),
+                        actual,
+                    });
+                }
+                Outcome::Unknown(error) => error,
+            };
+            // Nobody knows what became of it but the branch itself. A manifest has one writer: where it is, that writer
+            // has published it, whatever came after.
+            let now = self.look()?;
+            let tip = now.tip().map(|tip| tip.commit);
+            if tip == Some(commit) || now.has(Kind::Manifest, new)? {
+                return Ok(());
+            }
+            if tip != old {
+                return Err(Error::HeadChanged {
+                    expected: expected.copied(),
+                    actual: self.head_id(&now)?,
+                });
+            }
+            if offer == OFFERS {
+                return Err(unknown);
+            }
+            std::thread::sleep(Duration::from_millis(200) * offer * offer);
+        }
+        unreachable!("the loop ends at its last offer")
+    }
+
+    fn head_id(&self, snapshot: &Snapshot) -> Result<Option<ContentId>, Error> {
+        let Some(head) = snapshot.head()? else {
+            return Ok(None);
+        };
+        match head.id() {
+            Some(id) => Ok(Some(id)),
+            None => Err(snapshot.corrupt(
+                &format!("{}/{}", layout::FOLDER, layout::HEAD),
+                "is not the id of a manifest",
+            )),
+        }
+    }
+}
+
+/// Adds head, attributes, trees and commit to the pending objects.
+fn build_commit(
+    snapshot: &Snapshot,
+    pending: &mut Pending,
+    head: &ContentId,
+) -> Result<gix_hash::ObjectId, Error> {
+    let mut edit = Edit::default();
+    for (kind, id, parts) in std::mem::take(&mut pending.things) {
+        edit.add(kind, &id, parts);
+    }
+    let head = RawHead::from(head);
+    edit.set_head(pending.part(head.bytes(), Content::Compressible)?);
+    if !snapshot.has_attributes()? {
+        edit.set_attributes(pending.part(layout::ATTRIBUTES_TEXT, Content::Compressible)?);
+    }
+    let objects = pending.upload.objects();
+    let tree = edit.write(snapshot, objects)?;
+    let text = layout::commit(tree, snapshot.tip().map(|tip| tip.commit));
+    objects
+        .add(ObjectKind::Commit, &text, Content::Compressible)
+        .map_err(Error::Write)
+}
+
+impl Storage for Carrier {
+    fn describe(&self) -> String {
+        self.shared.outer.describe()
+    }
+
+    fn identity(&self) -> String {
+        self.shared.outer.identity()
+    }
+
+    fn head(&self) -> Result<Option<RawHead>, Error> {
+        self.shared.look()?.head()
+    }
+
+    fn manifest(&self, id: &ContentId) -> Result<Vec<u8>, Error> {
+        self.shared.read_manifest(id)
+    }
+
+    fn pack_size(&self, id: &ContentId) -> Result<u64, Error> {
+        Ok(self.shared.open(Kind::Pack, id)?.2)
+    }
+
+    fn open_pack(&self, id: &ContentId) -> Result<Box<dyn Read + Send>, Error> {
+        let (store, parts, size) = self.shared.open(Kind::Pack, id)?;
+        parts::open(store, parts, size).map_err(|error| {
+            Error::from_io(
+                &self.describe(),
+                "read a pack of",
+                Path::new(&self.describe()),
+                error,
+            )
+        })
+    }
+
+    fn create(&self) -> Result<(), Error> {
+        self.shared.outer.create()
+    }
+
+    fn stage_object(&self) -> Result<Box<dyn StagedObject>, Error> {
+        Ok(Box::new(Staged::begin(&self.shared)?))
+    }
+
+    fn put_manifest(&self, bytes: &[u8]) -> Result<ContentId, Error> {
+        let size = bytes.len() as u64;
+        if size > MANIFEST_LIMIT {
+            return Err(Error::ManifestTooLarge {
+                size,
+                limit: MANIFEST_LIMIT,
+            });
+        }
+        let id = ContentId::of(bytes);
+        self.shared.with_pending(|pending| {
+            let part = pending.part(bytes, Content::Compressible)?;
+            pending.things.push((Kind::Manifest, id, vec![part]));
+            Ok(())
+        })?;
+        Ok(id)
+    }
+
+    fn swap_head(&self, expected: Option<&ContentId>, new: &ContentId) -> Result<(), Error> {
+        // Nothing changes and nothing waits: the beginning of a repository is made sure of.
+        let waits = self.shared.state().pending.is_some();
+        if expected == Some(new) && !waits {
+            let snapshot = self.shared.look()?;
+            let actual = self.shared.head_id(&snapshot)?;
+            if actual.as_ref() == expected {
+                return Ok(());
+            }
+            return Err(Error::HeadChanged {
+                expected: expected.copied(),
+                actual,
+            });
+        }
+        self.shared.with_pending(|_| Ok(()))?;
+        let Some(pending) = self.shared.state().pending.take() else {
+            return Err(Error::HeadChanged {
+                expected: expected.copied(),
+                actual: None,
+            });
+        };
+        let result = self.shared.publish(pending, expected, new);
+        // The branch has moved, by this hand or another.
+        self.shared.state().snapshot = None;
+        result
+    }
+}

@@ -1,0 +1,52 @@
+//! The Git repository around the ciphertext, wherever it is.
+
+use std::sync::Arc;
+
+use gix_hash::ObjectId;
+use ingot_engine::pack::build::Builder;
+use ingot_engine::store::Store;
+
+use super::super::Error;
+use super::snapshot::Snapshot;
+
+/// A Git repository that carries ciphertext on one of its branches: what [`super::Carrier`] needs of it.
+pub trait Outer: Send + Sync {
+    /// The repository in words for messages.
+    fn describe(&self) -> String;
+
+    /// See [`crate::storage::Storage::identity`].
+    fn identity(&self) -> String;
+
+    /// The branch as it is now. Commit, trees, `HEAD` and manifests of its tip can be read from the snapshot.
+    fn look(&self) -> Result<Snapshot, Error>;
+
+    /// Blobs of the snapshot, which will be read in this order, if at all. What the store does not have then is nowhere.
+    fn bring(&self, snapshot: &Snapshot, blobs: &[ObjectId]) -> Result<Arc<Store>, Error>;
+
+    /// Makes the repository where there is none.
+    fn create(&self) -> Result<(), Error>;
+
+    /// Begins a change of the branch. Refuses here, before anything is written, what is known to be refused in the end.
+    fn begin(&self, snapshot: &Snapshot) -> Result<Box<dyn Upload>, Error>;
+}
+
+/// New objects on their way into the repository. Dropping it leaves nothing behind that anybody sees.
+pub trait Upload: Send {
+    /// Where new objects go.
+    fn objects(&mut self) -> &mut Builder;
+
+    /// Moves the branch from `old` to `new`, a commit among the new objects, if it still is at `old`. May be called
+    /// again with the same values after [`Outcome::Unknown`].
+    fn publish(&mut self, old: Option<ObjectId>, new: ObjectId) -> Result<Outcome, Error>;
+}
+
+/// What became of the branch.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It was moved, durably as far as this side can tell.
+    Moved,
+    /// Somebody else moved it before.
+    LostRace,
+    /// The answer did not come. The branch has to be read again.
+    Unknown(Error),
+}
