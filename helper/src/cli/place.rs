@@ -15,6 +15,7 @@ use crate::flock::Patience;
 use crate::protocol::{DeviceKey, key_file};
 use crate::remote::{Memory, Remote, Seen};
 use crate::storage::Storage;
+use crate::storage::carrier::{Carrier, Listener};
 use crate::storage::directory::Directory;
 
 /// How long to stand in line for a lock that another process holds.
@@ -26,7 +27,7 @@ pub struct Place {
     pub url: StorageUrl,
     /// The file of the key.
     pub key_file: PathBuf,
-    storage: Directory,
+    storage: Box<dyn Storage>,
     key: DeviceKey,
     memory: Option<Memory>,
     fs: Arc<dyn Fs>,
@@ -46,7 +47,7 @@ impl Place {
     ) -> Result<Place, Failure> {
         let fs = durable::real();
         let key = key_file::read(&key_file)?;
-        let storage = directory(&url)?;
+        let storage = storage(&url)?;
         let memory = repository.map(|repository| Memory {
             git_dir: repository.git_dir().to_owned(),
             name: remote.map(|remote| remote.name.to_vec()),
@@ -65,7 +66,7 @@ impl Place {
 
     /// The store.
     pub fn storage(&self) -> &dyn Storage {
-        &self.storage
+        &*self.storage
     }
 
     /// The key.
@@ -81,7 +82,7 @@ impl Place {
     /// The store and its key, ready for an operation.
     pub fn remote<'a>(&'a self, progress: &'a dyn Progress) -> Remote<'a> {
         Remote {
-            storage: &self.storage,
+            storage: &*self.storage,
             key: &self.key,
             memory: self.memory.clone(),
             fs: self.fs(),
@@ -93,9 +94,36 @@ impl Place {
     }
 }
 
-/// The store in a folder.
-pub fn directory(url: &StorageUrl) -> Result<Directory, Failure> {
-    Ok(Directory::new(url.directory(), durable::real()).map_err(crate::remote::Error::from)?)
+/// The store at a location.
+pub fn storage(url: &StorageUrl) -> Result<Box<dyn Storage>, Failure> {
+    let fs = durable::real();
+    Ok(match url {
+        StorageUrl::Directory(path) => {
+            Box::new(Directory::new(path, fs).map_err(crate::remote::Error::from)?)
+        }
+        StorageUrl::LocalCarrier(path) => {
+            let carrier = Carrier::local(path, fs, Arc::new(Shown));
+            Box::new(carrier.map_err(crate::remote::Error::from)?)
+        }
+        StorageUrl::RemoteCarrier(_) => {
+            return Err(Failure::failed(format!("{url} cannot be reached by this build")));
+        }
+    })
+}
+
+/// Shows what servers and hooks say, as Git does.
+struct Shown;
+
+impl Listener for Shown {
+    fn remote(&self, line: &str) {
+        use std::io::Write as _;
+        // Whoever cannot be told still gets the outcome.
+        let _ = writeln!(std::io::stderr(), "remote: {}", super::exit::one_line(line));
+    }
+
+    fn warning(&self, text: &str) {
+        super::exit::warn(text);
+    }
 }
 
 /// How to wait for locks: a moment, and not without telling the user.
@@ -129,7 +157,7 @@ fn identities(remote: &Configured, base: &Path) -> Vec<String> {
         let Ok(url) = StorageUrl::parse(url.as_bstr(), base) else {
             continue;
         };
-        let Ok(storage) = Directory::new(url.directory(), durable::real()) else {
+        let Ok(storage) = storage(&url) else {
             continue;
         };
         let identity = storage.identity();
