@@ -167,7 +167,7 @@ impl Outer for Local {
             fs: Arc::clone(&self.fs),
             ..import::Options::default()
         };
-        let import = Import::begin(repository.objects_dir(), snapshot.format(), options)
+        let import = Import::into_store(Arc::clone(snapshot.store()), options)
             .map_err(|source| self.import_error(source))?;
         Ok(Box::new(LocalUpload {
             local: self.clone(),
