@@ -258,6 +258,7 @@ fn failing_calls_of_init_and_push(store: &'static str) {
                 result.unwrap_or_else(|error| panic!("nothing failed: {error}"));
                 break;
             }
+            template.unlock(temp.path());
             let sound = template.client(temp.path(), quick());
             if let Err(error) = result {
                 failures += 1;
