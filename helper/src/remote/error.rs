@@ -201,6 +201,9 @@ impl Error {
             | Error::BranchKind { .. } => Kind::Alarm,
             // What a disk or a network does is no fault of the stream.
             Error::Stream { source, .. } if pack_stream::Error::within(source).is_some() => Kind::Alarm,
+            Error::Stream { source, .. } if storage::Error::within(source).is_some() => {
+                storage::Error::within(source).map_or(Kind::Failed, storage_kind)
+            }
             Error::Storage(error) => storage_kind(error),
             Error::Chain(error) => match error.kind() {
                 chain::Kind::WrongKey => Kind::Key,

@@ -179,6 +179,16 @@ fn shown(id: &Option<ContentId>) -> String {
 }
 
 impl Error {
+    /// The failure of a store inside a failure of one of its streams.
+    pub fn within(error: &io::Error) -> Option<&Error> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    /// The same, taken out.
+    pub(super) fn from_stream(error: io::Error) -> Result<Error, io::Error> {
+        error.downcast()
+    }
+
     /// Sorts an answer of the system.
     pub(super) fn from_io(store: &str, action: &'static str, path: &Path, source: io::Error) -> Error {
         match Trouble::of(&source) {

@@ -21,8 +21,11 @@ fn a_carrier_is_begun_where_nothing_is_and_where_a_repository_is() {
     assert_eq!(git::git(&carrier, &["rev-parse", "--is-bare-repository"]), "true");
 
     // Again, for the same and for another key.
-    bare.e2ee(bare.root(), &["carrier-init", "--remote", "new/carrier.git", "--key", "1.json"])
-        .bad(&["already initialized"]);
+    bare.e2ee(
+        bare.root(),
+        &["carrier-init", "--remote", "new/carrier.git", "--key", "1.json"],
+    )
+    .bad(&["already initialized"]);
     init("new/carrier.git", "2.json").bad(&["already initialized"]);
 
     // A repository with work in it, by each way to write its place.
@@ -40,7 +43,12 @@ fn a_carrier_is_begun_where_nothing_is_and_where_a_repository_is() {
         init(remote, &format!("work-{number}.json")).good();
         assert_eq!(repo.git(&["rev-parse", "HEAD"]), theirs);
         assert_eq!(repo.git(&["status", "--porcelain"]), "");
-        check_store(repo.path(), &bare.path(&format!("work-{number}.json")), &["--carrier", "--clean"]).unwrap();
+        check_store(
+            repo.path(),
+            &bare.path(&format!("work-{number}.json")),
+            &["--carrier", "--clean"],
+        )
+        .unwrap();
         repo.git(&["update-ref", "-d", BRANCH]);
     }
 
@@ -62,7 +70,9 @@ fn every_command_takes_a_carrier() {
             all.extend(["--key", text(&world.key), &url]);
             world.e2ee(source.path(), &all).good()
         };
-        world.e2ee(source.path(), &["push", "vault", "main", "v1.0"]).good();
+        world
+            .e2ee(source.path(), &["push", "vault", "main", "v1.0"])
+            .good();
         world.git(source.path(), &["push", "-q", "vault", "topic"]).good();
         assert_eq!(world.generation(), 2);
         assert!(at(&["ls-remote"]).contains("refs/heads/topic"));
@@ -81,7 +91,9 @@ fn every_command_takes_a_carrier() {
         world.git(&again, &["pull", "-q"]).good();
         assert_eq!(git::git(&again, &["rev-parse", "HEAD"]), id);
         sound(&world, &again);
-        world.git(source.path(), &["push", "-q", "vault", ":topic"]).good();
+        world
+            .git(source.path(), &["push", "-q", "vault", ":topic"])
+            .good();
         world
             .git(source.path(), &["push", "vault", "v1.0:refs/tags/v1.0", "topic"])
             .good();
@@ -95,7 +107,10 @@ fn the_default_name_of_a_clone_is_that_of_the_carrier() {
     let source = world.source("vault", Format::Sha1);
     world.git(source.path(), &["push", "-q", "vault", "main"]).good();
     world
-        .e2ee(world.root(), &["clone", "--key", text(&world.key), "git+carrier.git"])
+        .e2ee(
+            world.root(),
+            &["clone", "--key", text(&world.key), "git+carrier.git"],
+        )
         .good();
     assert!(world.path("carrier/.git").is_dir());
 }
@@ -109,7 +124,8 @@ fn what_is_no_carrier_says_so() {
     assert!(!std::path::Path::new("/absent").exists());
     assert_eq!(said.code, Some(1));
     // A repository without the branch.
-    let said = list(&format!("e2ee::git+{}", source.path().display())).bad(&["not initialized", "carrier-init"]);
+    let said =
+        list(&format!("e2ee::git+{}", source.path().display())).bad(&["not initialized", "carrier-init"]);
     assert_eq!(said.code, Some(10));
     list("e2ee::https://example.org/x").bad(&["e2ee::git+https://"]);
     // A branch of that name with something else on it is nobody's store yet, one that lost its head is somebody's.

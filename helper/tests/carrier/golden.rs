@@ -22,7 +22,10 @@ struct Golden {
 impl Golden {
     fn new() -> Golden {
         let bare = Bare::new();
-        copy(&ingot_testdata::golden("e2ee-v5/carrier.git"), &bare.path("carrier.git"));
+        copy(
+            &ingot_testdata::golden("e2ee-v5/carrier.git"),
+            &bare.path("carrier.git"),
+        );
         std::fs::create_dir_all(bare.path("carrier.git/refs/tags")).unwrap();
         for name in ["owner", "second"] {
             let from = ingot_testdata::golden("e2ee-v5/carrier-keys").join(format!("{name}.key.json"));
@@ -50,7 +53,9 @@ impl Golden {
     /// Makes the carrier what it was at an earlier generation, or is now.
     fn rewind(&self, generation: usize) {
         let commits = self.expected["outer_commits"].as_array().unwrap();
-        let id = commits[commits.len() - 1 - generation]["commit"].as_str().unwrap();
+        let id = commits[commits.len() - 1 - generation]["commit"]
+            .as_str()
+            .unwrap();
         git::git(&self.store(), &["update-ref", BRANCH, id]);
     }
 
@@ -114,7 +119,10 @@ fn the_second_device_reads_what_it_could_and_is_then_refused() {
     let golden = Golden::new();
     let bare = &golden.bare;
     let key = golden.key("second");
-    let refused = bare.e2ee(bare.root(), &["clone", "--key", text(&key), &golden.url(), "refused"]);
+    let refused = bare.e2ee(
+        bare.root(),
+        &["clone", "--key", text(&key), &golden.url(), "refused"],
+    );
     assert_eq!(refused.code, Some(12), "{}", refused.err);
     assert!(!bare.path("refused").exists());
     golden.rewind(8);
@@ -161,9 +169,13 @@ fn the_carrier_is_continued_in_its_own_format() {
     bare.git(&clone, &["push", "-q"]).good();
     commit(bare, &clone, "two");
     bare.git(&clone, &["tag", "-a", "-m", "two", "v2.0"]).good();
-    bare.git(&clone, &["push", "-q", "--follow-tags", "origin", "main", "main:topic"])
+    bare.git(
+        &clone,
+        &["push", "-q", "--follow-tags", "origin", "main", "main:topic"],
+    )
+    .good();
+    bare.git(&clone, &["push", "-q", "origin", ":refs/tags/light"])
         .good();
-    bare.git(&clone, &["push", "-q", "origin", ":refs/tags/light"]).good();
     let after = git::git(&golden.store(), &["rev-parse", &format!("{BRANCH}~3")]);
     assert_eq!(before, after, "one commit for each publication");
     let summary = check_store(&golden.store(), &golden.key("owner"), &["--carrier", "--clean"]).unwrap();

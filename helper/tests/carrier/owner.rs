@@ -22,7 +22,10 @@ fn a_branch_that_is_checked_out_is_not_moved() {
     world
         .git(source.path(), &push)
         .bad(&["checked out", "receive.denyCurrentBranch"]);
-    git::git(&world.store, &["config", "receive.denyCurrentBranch", "updateInstead"]);
+    git::git(
+        &world.store,
+        &["config", "receive.denyCurrentBranch", "updateInstead"],
+    );
     world.git(source.path(), &push).bad(&["updateInstead"]);
     assert_eq!(git::git(&world.store, &["rev-parse", BRANCH]), tip);
     git::git(&world.store, &["config", "receive.denyCurrentBranch", "ignore"]);
@@ -40,7 +43,9 @@ fn hidden_branches_and_large_packs_are_refused() {
     world.git(source.path(), &push).bad(&["hidden ref"]);
     set("receive.hideRefs", "refs/heads/git-remote");
     set("receive.maxInputSize", "1k");
-    world.git(source.path(), &push).bad(&["receive.maxInputSize is 1024"]);
+    world
+        .git(source.path(), &push)
+        .bad(&["receive.maxInputSize is 1024"]);
     let left = std::fs::read_dir(world.store.join("objects"))
         .unwrap()
         .filter(|entry| {
@@ -77,9 +82,17 @@ fn hooks_are_asked_and_told() {
     let said = world.git(source.path(), &["push", "vault", "main"]);
     assert!(said.ok, "{}", said.err);
     for name in ["pre-receive", "update", "post-receive", "post-update"] {
-        assert!(said.err.contains(&format!("remote: {name} says hello")), "{}", said.err);
+        assert!(
+            said.err.contains(&format!("remote: {name} says hello")),
+            "{}",
+            said.err
+        );
     }
-    assert!(said.err.contains("warning: post-update hook declined"), "{}", said.err);
+    assert!(
+        said.err.contains("warning: post-update hook declined"),
+        "{}",
+        said.err
+    );
     let new = git::git(&world.store, &["rev-parse", BRANCH]);
     assert_eq!(
         std::fs::read_to_string(&log).unwrap(),

@@ -32,10 +32,20 @@ fn commits_are_the_same_whatever_the_users_settings_are() {
         }
         std::env::set_current_dir(world.root()).unwrap();
         let environment = "TZ=Asia/Tokyo GIT_AUTHOR_NAME='Alice Secret' GIT_AUTHOR_DATE='1 +0900'";
-        let line = format!("{environment} git push -q --no-verify vault main && {environment} git push -q --no-verify vault topic v1.0");
+        let line = format!(
+            "{environment} git push -q --no-verify vault main && {environment} git push -q --no-verify vault topic v1.0"
+        );
         world.shell(source.path(), &line).good();
         check_store(&world.store, &world.key, &["--carrier", "--clean"]).unwrap();
-        let log = git::git(&world.store, &["log", "--format=%an %ae %ad %cn %s %P", "--date=format:%z", BRANCH]);
+        let log = git::git(
+            &world.store,
+            &[
+                "log",
+                "--format=%an %ae %ad %cn %s %P",
+                "--date=format:%z",
+                BRANCH,
+            ],
+        );
         assert_eq!(log.lines().count(), 3, "{log}");
         for line in log.lines() {
             let start = "git-remote-e2ee git-remote-e2ee@invalid +0000 git-remote-e2ee git-remote-e2ee storage update";
@@ -83,7 +93,10 @@ fn other_branches_and_foreign_files_stay() {
     assert_eq!(show("z"), "last");
     assert_eq!(git::git(&world.store, &["rev-parse", "main"]), theirs);
     assert_eq!(git::git(&world.store, &["rev-parse", "v9"]), theirs);
-    assert_eq!(git::git(&world.store, &["symbolic-ref", "HEAD"]), "refs/heads/main");
+    assert_eq!(
+        git::git(&world.store, &["symbolic-ref", "HEAD"]),
+        "refs/heads/main"
+    );
     check_store(&world.store, &world.key, &["--shared-carrier", "--clean"]).unwrap();
     sound(&world, &world.clone("clone", &[]));
 }
@@ -114,7 +127,10 @@ fn large_packs_are_cut_into_parts() {
     let clone = world.clone("clone", &[]);
     assert!(std::fs::read(clone.join("noise")).unwrap() == noise);
     // A server may repack as it likes.
-    git::git(&world.store, &["-c", "core.bigFileThreshold=1g", "repack", "-q", "-a", "-d", "-f"]);
+    git::git(
+        &world.store,
+        &["-c", "core.bigFileThreshold=1g", "repack", "-q", "-a", "-d", "-f"],
+    );
     let clone = world.clone("again", &[]);
     assert!(std::fs::read(clone.join("noise")).unwrap() == noise);
 }
@@ -123,22 +139,36 @@ fn large_packs_are_cut_into_parts() {
 fn nothing_of_the_plaintext_is_in_the_carrier() {
     let world = World::carrier(Format::Sha1);
     let source = world.source("vault", Format::Sha1);
-    source.write("geheimnis.txt", "the quick brown fox jumps over the lazy dog\n".repeat(50));
+    source.write(
+        "geheimnis.txt",
+        "the quick brown fox jumps over the lazy dog\n".repeat(50),
+    );
     let id = source.commit("eine vertrauliche Nachricht");
     source.git(&["branch", "streng-geheim"]);
     world
         .git(source.path(), &["push", "-q", "vault", "main", "streng-geheim"])
         .good();
-    let objects = git::git(&world.store, &["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]);
+    let objects = git::git(
+        &world.store,
+        &["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"],
+    );
     let mut all = Vec::new();
     for object in objects.lines() {
         let kind = git::git(&world.store, &["cat-file", "-t", object]);
         all.extend(git::with_input(&world.store, &["cat-file", &kind, object], b""));
     }
-    let mut texts: Vec<Vec<u8>> = ["geheim", "quick brown", "vertraulich", "Alice", "alice@", "refs/heads/main", &id]
-        .iter()
-        .map(|text| text.as_bytes().to_vec())
-        .collect();
+    let mut texts: Vec<Vec<u8>> = [
+        "geheim",
+        "quick brown",
+        "vertraulich",
+        "Alice",
+        "alice@",
+        "refs/heads/main",
+        &id,
+    ]
+    .iter()
+    .map(|text| text.as_bytes().to_vec())
+    .collect();
     texts.push(id.parse::<gix_hash::ObjectId>().unwrap().as_slice().to_vec());
     for text in texts {
         let found = all.windows(text.len()).any(|window| window == text);

@@ -165,12 +165,14 @@ impl Shared {
         if size > MANIFEST_LIMIT {
             return Err(snapshot.corrupt(&path, format!("is larger than {MANIFEST_LIMIT} bytes")));
         }
+        let name = self.outer.describe();
         let mut bytes = Vec::new();
-        let mut stream = parts::open(store, parts, size)
-            .map_err(|error| Error::from_io(&self.outer.describe(), "read", Path::new(&path), error))?;
-        stream
+        parts::open(&name, store, parts, size)?
             .read_to_end(&mut bytes)
-            .map_err(|error| Error::from_io(&self.outer.describe(), "read", Path::new(&path), error))?;
+            .map_err(|error| match Error::from_stream(error) {
+                Ok(error) => error,
+                Err(error) => Error::from_io(&name, "read", Path::new(&path), error),
+            })?;
         if ContentId::of(&bytes) != *id {
             return Err(snapshot.corrupt(&path, "does not have the content that its name says"));
         }
@@ -287,14 +289,7 @@ impl Storage for Carrier {
 
     fn open_pack(&self, id: &ContentId) -> Result<Box<dyn Read + Send>, Error> {
         let (store, parts, size) = self.shared.open(Kind::Pack, id)?;
-        parts::open(store, parts, size).map_err(|error| {
-            Error::from_io(
-                &self.describe(),
-                "read a pack of",
-                Path::new(&self.describe()),
-                error,
-            )
-        })
+        parts::open(&self.describe(), store, parts, size)
     }
 
     fn create(&self) -> Result<(), Error> {
