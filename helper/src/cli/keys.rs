@@ -77,7 +77,9 @@ pub fn carrier_init(app: &App, args: &CarrierInit) -> Result<Report, Failure> {
 
 fn found(app: &App, command: &str, url: &StorageUrl, key_path: &Path) -> Result<Report, Failure> {
     let key = key_file::read(key_path)?;
-    let storage = place::storage(url)?;
+    let repository = app.repository(None)?;
+    let base = place::base_of(repository.as_ref())?;
+    let storage = place::storage(url, repository.as_ref(), &base)?;
     let patience = place::patience(&app.display);
     let founded = remote::init(&*storage, &key, key_path, ingot_engine::durable::real(), patience)?;
     let json = json!({

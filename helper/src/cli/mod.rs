@@ -13,6 +13,7 @@ pub mod interrupt;
 pub mod keys;
 pub mod local_refs;
 pub mod ls_remote;
+pub mod messages;
 pub mod place;
 pub mod progress;
 pub mod push;

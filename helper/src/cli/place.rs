@@ -7,16 +7,18 @@ use std::time::Duration;
 use bstr::{BStr, BString, ByteSlice as _};
 use ingot_engine::durable::{self, Fs};
 use ingot_engine::progress::Progress;
-use ingot_engine::repository::Repository;
+use ingot_engine::repository::{Config, Repository};
+use ingot_engine::transport::{self, Address, Direction, Options};
 
 use super::exit::Failure;
-use crate::config::{Remote as Configured, Settings, StorageUrl, find_key};
+use super::messages::Shown;
+use crate::config::{GitUrl, Remote as Configured, Settings, StorageUrl, find_key};
 use crate::flock::Patience;
 use crate::protocol::{DeviceKey, key_file};
 use crate::remote::{Memory, Remote, Seen};
-use crate::storage::Storage;
-use crate::storage::carrier::{Carrier, Listener};
+use crate::storage::carrier::{Carrier, NetworkPlace, cache_root, network_identity};
 use crate::storage::directory::Directory;
+use crate::storage::{self, Storage};
 
 /// How long to stand in line for a lock that another process holds.
 const WAIT: Duration = Duration::from_secs(30);
@@ -47,11 +49,13 @@ impl Place {
     ) -> Result<Place, Failure> {
         let fs = durable::real();
         let key = key_file::read(&key_file)?;
-        let storage = storage(&url)?;
+        let storage = storage(&url, repository, base)?;
         let memory = repository.map(|repository| Memory {
             git_dir: repository.git_dir().to_owned(),
             name: remote.map(|remote| remote.name.to_vec()),
-            stores: remote.map(|remote| identities(remote, base)).unwrap_or_default(),
+            stores: remote
+                .map(|remote| identities(remote, repository, base))
+                .unwrap_or_default(),
         });
         Ok(Place {
             url,
@@ -94,36 +98,65 @@ impl Place {
     }
 }
 
-/// The store at a location.
-pub fn storage(url: &StorageUrl) -> Result<Box<dyn Storage>, Failure> {
+/// The store at a location. Settings of `repository`, or those that hold outside of any, say how to reach it; relative
+/// paths in them start at `base`.
+pub fn storage(
+    url: &StorageUrl,
+    repository: Option<&Repository>,
+    base: &Path,
+) -> Result<Box<dyn Storage>, Failure> {
     let fs = durable::real();
-    Ok(match url {
-        StorageUrl::Directory(path) => {
-            Box::new(Directory::new(path, fs).map_err(crate::remote::Error::from)?)
-        }
+    let storage: Result<Box<dyn Storage>, storage::Error> = match url {
+        StorageUrl::Directory(path) => Directory::new(path, fs).map(|store| Box::new(store) as _),
         StorageUrl::LocalCarrier(path) => {
-            let carrier = Carrier::local(path, fs, Arc::new(Shown));
-            Box::new(carrier.map_err(crate::remote::Error::from)?)
+            Carrier::local(path, fs, Arc::new(Shown::default())).map(|store| Box::new(store) as _)
         }
-        StorageUrl::RemoteCarrier(_) => {
-            return Err(Failure::failed(format!("{url} cannot be reached by this build")));
+        StorageUrl::RemoteCarrier(url) => {
+            let remote = |direction| {
+                let address = address(url, repository, direction)?;
+                let options = with_config(repository, |config| Options::read(config, &address))?;
+                let messages = Arc::new(Shown::default());
+                Ok::<_, Failure>(transport::Remote::new(
+                    address,
+                    options.folder(base.to_owned()),
+                    messages,
+                ))
+            };
+            let place = NetworkPlace {
+                fetch: remote(Direction::Fetch)?,
+                push: remote(Direction::Push)?,
+                cache: cache_root().map_err(crate::remote::Error::from)?,
+                fs,
+            };
+            Carrier::network(place).map(|store| Box::new(store) as _)
         }
+    };
+    Ok(storage.map_err(crate::remote::Error::from)?)
+}
+
+/// What a store at a location calls itself; see [`Storage::identity`].
+fn identity(url: &StorageUrl, repository: Option<&Repository>, base: &Path) -> Result<String, Failure> {
+    match url {
+        StorageUrl::RemoteCarrier(url) => Ok(network_identity(&address(url, repository, Direction::Fetch)?)),
+        url => Ok(storage(url, repository, base)?.identity()),
+    }
+}
+
+fn address(url: &GitUrl, repository: Option<&Repository>, direction: Direction) -> Result<Address, Failure> {
+    with_config(repository, |config| {
+        Address::resolve(url.secret_text(), config, direction)
     })
 }
 
-/// Shows what servers and hooks say, as Git does.
-struct Shown;
-
-impl Listener for Shown {
-    fn remote(&self, line: &str) {
-        use std::io::Write as _;
-        // Whoever cannot be told still gets the outcome.
-        let _ = writeln!(std::io::stderr(), "remote: {}", super::exit::one_line(line));
-    }
-
-    fn warning(&self, text: &str) {
-        super::exit::warn(text);
-    }
+fn with_config<T>(
+    repository: Option<&Repository>,
+    work: impl FnOnce(&Config<'_>) -> Result<T, transport::Error>,
+) -> Result<T, Failure> {
+    let result = match repository {
+        Some(repository) => work(&repository.config()),
+        None => work(&ingot_engine::repository::Settings::load()?.config()),
+    };
+    result.map_err(|error| Failure::of(&error))
 }
 
 /// How to wait for locks: a moment, and not without telling the user.
@@ -149,7 +182,7 @@ pub fn threads() -> usize {
 }
 
 /// The stores that a remote leads to, those that it fetches from first.
-fn identities(remote: &Configured, base: &Path) -> Vec<String> {
+fn identities(remote: &Configured, repository: &Repository, base: &Path) -> Vec<String> {
     let urls = std::iter::once(&remote.url).chain(&remote.push_urls);
     let mut identities: Vec<String> = Vec::new();
     for url in urls {
@@ -157,10 +190,9 @@ fn identities(remote: &Configured, base: &Path) -> Vec<String> {
         let Ok(url) = StorageUrl::parse(url.as_bstr(), base) else {
             continue;
         };
-        let Ok(storage) = storage(&url) else {
+        let Ok(identity) = identity(&url, Some(repository), base) else {
             continue;
         };
-        let identity = storage.identity();
         if !identities.contains(&identity) {
             identities.push(identity);
         }

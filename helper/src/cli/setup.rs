@@ -203,7 +203,8 @@ fn is_vacant(store: &Path) -> Result<bool, Failure> {
         empty = false;
     }
     // A lost head is not for a set-up to replace.
-    let head = || place::storage(&StorageUrl::Directory(store.to_owned())).map(|store| store.head());
+    let head =
+        || place::storage(&StorageUrl::Directory(store.to_owned()), None, store).map(|store| store.head());
     Ok(empty || matches!(head()?, Ok(None)))
 }
 

@@ -253,6 +253,11 @@ fn storage_kind(error: &storage::Error) -> Kind {
             ingot_engine::store::Error::Io { .. } => Kind::Failed,
             _ => Kind::Alarm,
         },
+        storage::Error::Transport(error) => match **error {
+            ingot_engine::transport::Error::Interrupted => Kind::Interrupted,
+            ingot_engine::transport::Error::NotFound { .. } => Kind::NoStore,
+            _ => Kind::Failed,
+        },
         storage::Error::Branch { source, .. } => match **source {
             ingot_engine::refs::Error::Locked { .. } => Kind::Locked,
             _ => Kind::Failed,

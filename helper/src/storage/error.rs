@@ -151,6 +151,19 @@ pub enum Error {
         /// Why.
         source: Box<ingot_engine::refs::Error>,
     },
+    /// Its server, or the way there.
+    #[error(transparent)]
+    Transport(Box<ingot_engine::transport::Error>),
+    /// Everything was sent, and nobody can tell what became of it.
+    #[error(
+        "whether {store} took the push is not known: {reason}; a fetch will tell, and the same push again does no harm"
+    )]
+    OutcomeUnknown {
+        /// The place.
+        store: String,
+        /// What went wrong.
+        reason: String,
+    },
     /// New objects could not be brought into it.
     #[error("{store}: {source}")]
     Import {
@@ -179,6 +192,14 @@ fn shown(id: &Option<ContentId>) -> String {
 }
 
 impl Error {
+    /// Whether it is what was read that is wrong, and not the reading of it.
+    pub(super) fn is_about_content(&self) -> bool {
+        matches!(
+            self,
+            Error::Corrupt { .. } | Error::Objects { .. } | Error::HeadMissing { .. } | Error::Absent { .. }
+        )
+    }
+
     /// The failure of a store inside a failure of one of its streams.
     pub fn within(error: &io::Error) -> Option<&Error> {
         error.get_ref()?.downcast_ref()

@@ -43,6 +43,11 @@ pub trait Storage: Send + Sync {
     /// everything at once.
     fn head(&self) -> Result<Option<RawHead>, Error>;
 
+    /// The same for a caller who wants to move the head. May be a moment old: moving it will tell.
+    fn head_for_push(&self) -> Result<Option<RawHead>, Error> {
+        self.head()
+    }
+
     /// The bytes of a manifest, at most [`MANIFEST_LIMIT`], whose hash is `id`.
     fn manifest(&self, id: &ContentId) -> Result<Vec<u8>, Error>;
 
@@ -52,6 +57,10 @@ pub trait Storage: Send + Sync {
     /// A pack from its first byte. Nothing is checked: size and hash are the reader's business, who sees every byte
     /// anyway.
     fn open_pack(&self, id: &ContentId) -> Result<Box<dyn Read + Send>, Error>;
+
+    /// Says which packs will be opened next, in this order, with their stored sizes: a place that is far away can bring
+    /// several at once.
+    fn expect_packs(&self, _packs: &[(ContentId, u64)]) {}
 
     /// Makes the place itself, with everything above it that is missing. Does nothing where it is there already. Only
     /// for a user who wants a new repository: a missing place may be a disk that is not mounted.

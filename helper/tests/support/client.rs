@@ -10,6 +10,7 @@ use std::time::Duration;
 use ingot_engine::durable::{self, Fs};
 use ingot_engine::progress::Silent;
 use ingot_engine::repository::Repository;
+use ingot_engine::transport::Silently;
 use ingot_helper::flock::Patience;
 use ingot_helper::protocol::{DeviceKey, key_file};
 use ingot_helper::remote::decide::{Change, Target};
@@ -17,7 +18,7 @@ use ingot_helper::remote::{
     Error, FetchOptions, Fetched, Founded, Local, Memory, PushOptions, Pushed, Remote, Seen, View, init,
 };
 use ingot_helper::storage::Storage;
-use ingot_helper::storage::carrier::{Carrier, Deaf};
+use ingot_helper::storage::carrier::Carrier;
 use ingot_helper::storage::directory::Directory;
 use ingot_testdata::git;
 
@@ -56,7 +57,7 @@ impl Client {
     /// The store: a carrier where its name ends in `.git`, a directory otherwise.
     pub fn storage(&self) -> Box<dyn Storage> {
         if self.store.extension().is_some_and(|end| end == "git") {
-            let carrier = Carrier::local(&self.store, Arc::clone(&self.fs), Arc::new(Deaf));
+            let carrier = Carrier::local(&self.store, Arc::clone(&self.fs), Arc::new(Silently));
             return Box::new(carrier.expect("a path"));
         }
         Box::new(self.directory())

@@ -6,10 +6,11 @@ use bstr::{BString, ByteSlice as _};
 use gix::object::Kind as ObjectKind;
 use gix_hash::ObjectId;
 use ingot_engine::object::tree::Entry;
-use ingot_engine::pack::build::{Builder, Content};
+use ingot_engine::pack::build::Content;
 
 use super::super::{Error, Kind};
 use super::layout;
+use super::outer::Upload;
 use super::snapshot::Snapshot;
 use crate::protocol::ContentId;
 
@@ -67,16 +68,16 @@ impl Edit {
     }
 
     /// Writes the trees that change and returns the new root.
-    pub fn write(&self, snapshot: &Snapshot, objects: &mut Builder) -> Result<ObjectId, Error> {
+    pub fn write(&self, snapshot: &Snapshot, upload: &mut dyn Upload) -> Result<ObjectId, Error> {
         let root = snapshot.tip().map(|tip| tip.tree);
-        merge(snapshot, objects, "", root, &self.root)
+        merge(snapshot, upload, "", root, &self.root)
     }
 }
 
 /// A tree with changes.
 fn merge(
     snapshot: &Snapshot,
-    objects: &mut Builder,
+    upload: &mut dyn Upload,
     path: &str,
     base: Option<ObjectId>,
     changes: &BTreeMap<BString, Node>,
@@ -100,23 +101,23 @@ fn merge(
                 }
                 _ => (layout::FILE, *blob),
             },
-            Node::Listing(parts) => (layout::TREE, listing(objects, parts)?),
+            Node::Listing(parts) => (layout::TREE, listing(upload, parts)?),
             Node::Folder(changes) => {
                 let base = match there {
                     None => None,
                     Some((layout::TREE, id)) => Some(id),
                     Some(_) => return Err(snapshot.corrupt(&inner, "is not a folder")),
                 };
-                (layout::TREE, merge(snapshot, objects, &inner, base, changes)?)
+                (layout::TREE, merge(snapshot, upload, &inner, base, changes)?)
             }
         };
         entries.insert(name.clone(), entry);
     }
     let entries = entries.iter().map(|(name, (mode, id))| (*mode, name, *id));
-    write_tree(objects, entries)
+    write_tree(upload, entries)
 }
 
-fn listing(objects: &mut Builder, parts: &[ObjectId]) -> Result<ObjectId, Error> {
+fn listing(upload: &mut dyn Upload, parts: &[ObjectId]) -> Result<ObjectId, Error> {
     let names: Vec<BString> = (0..parts.len())
         .map(|number| layout::part_name(number).into())
         .collect();
@@ -124,11 +125,11 @@ fn listing(objects: &mut Builder, parts: &[ObjectId]) -> Result<ObjectId, Error>
         .iter()
         .zip(parts)
         .map(|(name, id)| (layout::FILE, name, *id));
-    write_tree(objects, entries)
+    write_tree(upload, entries)
 }
 
 fn write_tree<'a>(
-    objects: &mut Builder,
+    upload: &mut dyn Upload,
     entries: impl Iterator<Item = (u32, &'a BString, ObjectId)>,
 ) -> Result<ObjectId, Error> {
     let mut entries: Vec<(u32, &BString, ObjectId)> = entries.collect();
@@ -147,7 +148,5 @@ fn write_tree<'a>(
         bytes.push(0);
         bytes.extend_from_slice(id.as_slice());
     }
-    objects
-        .add(ObjectKind::Tree, &bytes, Content::Compressible)
-        .map_err(Error::Write)
+    upload.add(ObjectKind::Tree, &bytes, Content::Compressible)
 }

@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use bstr::ByteSlice as _;
 use gix_hash::ObjectId;
 use ingot_engine::repository::Repository;
+use ingot_engine::transport::Messages;
 
 use super::layout::BRANCH;
-use super::listener::Listener;
 
 /// Variables that are about one repository and must not reach programs of another.
 const LOCAL_VARIABLES: [&str; 16] = [
@@ -41,7 +41,7 @@ pub(super) struct Hooks<'a> {
     folder: PathBuf,
     old: ObjectId,
     new: ObjectId,
-    listener: &'a dyn Listener,
+    messages: &'a dyn Messages,
 }
 
 impl<'a> Hooks<'a> {
@@ -50,7 +50,7 @@ impl<'a> Hooks<'a> {
         repository: &Repository,
         old: Option<ObjectId>,
         new: ObjectId,
-        listener: &'a dyn Listener,
+        messages: &'a dyn Messages,
     ) -> Hooks<'a> {
         let git_dir = repository.common_dir().to_owned();
         let named = repository.config().string("core.hooksPath");
@@ -61,7 +61,7 @@ impl<'a> Hooks<'a> {
             git_dir,
             old: old.unwrap_or_else(|| new.kind().null()),
             new,
-            listener,
+            messages,
         }
     }
 
@@ -80,7 +80,7 @@ impl<'a> Hooks<'a> {
             .run("post-receive", &[], &line, None)
             .and_then(|()| self.run("post-update", &[BRANCH], "", None));
         if let Err(reason) = told {
-            self.listener.warning(&reason);
+            self.messages.warning(&reason);
         }
     }
 
@@ -121,9 +121,16 @@ impl<'a> Hooks<'a> {
             // A hook need not read what it is told.
             let _ = stdin.write_all(input.as_bytes());
         }
-        for line in BufReader::new(output).split(b'\n') {
-            let Ok(line) = line else { break };
-            self.listener.remote(&line.to_str_lossy());
+        let mut output = BufReader::new(output);
+        loop {
+            let count = match output.fill_buf() {
+                Ok([]) | Err(_) => break,
+                Ok(text) => {
+                    self.messages.remote(text);
+                    text.len()
+                }
+            };
+            output.consume(count);
         }
         let status = child.wait().map_err(failed)?;
         match status.success() {

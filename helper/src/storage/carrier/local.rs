@@ -4,20 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use gix::object::Kind;
 use gix_hash::ObjectId;
 use ingot_engine::durable::Fs;
 use ingot_engine::import::{self, Import};
-use ingot_engine::pack::build::Builder;
+use ingot_engine::pack::build::{Builder, Content};
 use ingot_engine::refs::{self, Edit, Expected, Transaction};
 use ingot_engine::repository::{self, Init, Repository};
 use ingot_engine::store::{self, Store};
+use ingot_engine::transport::Messages;
 
 use super::super::Error;
 use super::super::directory::canonical_text;
 use super::hooks::Hooks;
 use super::layout::{BRANCH, PART};
-use super::listener::Listener;
-use super::outer::{Outcome, Outer, Upload};
+use super::outer::{Outcome, Outer, Purpose, Upload};
 use super::policy;
 use super::snapshot::Snapshot;
 
@@ -35,19 +36,19 @@ const OBJECT_LIMIT: u64 = 2 * PART;
 pub(super) struct Local {
     path: PathBuf,
     fs: Arc<dyn Fs>,
-    listener: Arc<dyn Listener>,
+    messages: Arc<dyn Messages>,
 }
 
 impl Local {
     /// The repository at `path`, whether or not anything is there: bare, or the top of a work tree. A relative path is
     /// taken from the current folder, now.
-    pub fn new(path: &Path, fs: Arc<dyn Fs>, listener: Arc<dyn Listener>) -> Result<Local, Error> {
+    pub fn new(path: &Path, fs: Arc<dyn Fs>, messages: Arc<dyn Messages>) -> Result<Local, Error> {
         let path = std::path::absolute(path).map_err(|source| Error::Io {
             action: "find out where it is:",
             path: path.to_owned(),
             source,
         })?;
-        Ok(Local { path, fs, listener })
+        Ok(Local { path, fs, messages })
     }
 
     fn name(&self) -> String {
@@ -118,7 +119,7 @@ impl Outer for Local {
         format!("carrier:{}", canonical_text(&self.path))
     }
 
-    fn look(&self) -> Result<Snapshot, Error> {
+    fn look(&self, _purpose: Purpose) -> Result<Snapshot, Error> {
         let repository = self.open()?;
         // The branch first: what it leads to is there by then, and the list of packs is read afterwards.
         let tip = self.tip(&repository)?;
@@ -185,8 +186,8 @@ struct LocalUpload {
 }
 
 impl Upload for LocalUpload {
-    fn objects(&mut self) -> &mut Builder {
-        &mut self.builder
+    fn add(&mut self, kind: Kind, bytes: &[u8], content: Content) -> Result<ObjectId, Error> {
+        self.builder.add(kind, bytes, content).map_err(Error::Write)
     }
 
     fn publish(&mut self, old: Option<ObjectId>, new: ObjectId) -> Result<Outcome, Error> {
@@ -204,7 +205,7 @@ impl Upload for LocalUpload {
         if let Some(reason) = policy::too_large(&repository, received.bytes) {
             return Err(refused(reason));
         }
-        let hooks = Hooks::of(&repository, old, new, &*local.listener);
+        let hooks = Hooks::of(&repository, old, new, &*local.messages);
         hooks.ask(self.import.quarantine()).map_err(refused)?;
         if received.bytes >= SYNC_EARLY {
             self.import.sync().map_err(|source| local.import_error(source))?;

@@ -17,8 +17,8 @@
 mod edit;
 mod hooks;
 mod layout;
-mod listener;
 mod local;
+mod network;
 mod outer;
 mod parts;
 mod policy;
@@ -33,10 +33,11 @@ use std::time::Duration;
 use gix::object::Kind as ObjectKind;
 use ingot_engine::durable::Fs;
 use ingot_engine::pack::build::Content;
+use ingot_engine::transport::Messages;
 
 pub use layout::{BRANCH, MOST_PARTS, PART};
-pub use listener::{Deaf, Listener};
-pub use outer::{Outcome, Outer, Upload};
+pub use network::{Place as NetworkPlace, cache_root, identity_of as network_identity};
+pub use outer::{Outcome, Outer, Purpose, Upload};
 pub use snapshot::{Snapshot, Tip};
 
 use super::{Error, Kind, MANIFEST_LIMIT, RawHead, StagedObject, Storage};
@@ -76,10 +77,15 @@ impl std::fmt::Debug for Carrier {
 }
 
 impl Carrier {
-    /// The store in the repository at `path` on this machine, which is written to through `fs`. `listener` hears what
-    /// its hooks say.
-    pub fn local(path: &Path, fs: Arc<dyn Fs>, listener: Arc<dyn Listener>) -> Result<Carrier, Error> {
-        Ok(Carrier::new(Box::new(local::Local::new(path, fs, listener)?)))
+    /// The store in the repository at `path` on this machine, which is written to through `fs`. What its
+    /// hooks say goes to `messages`.
+    pub fn local(path: &Path, fs: Arc<dyn Fs>, messages: Arc<dyn Messages>) -> Result<Carrier, Error> {
+        Ok(Carrier::new(Box::new(local::Local::new(path, fs, messages)?)))
+    }
+
+    /// The store in a repository on a server.
+    pub fn network(place: NetworkPlace) -> Result<Carrier, Error> {
+        Ok(Carrier::new(Box::new(network::Network::new(place)?)))
     }
 
     /// The store in any repository.
@@ -99,10 +105,10 @@ impl Shared {
     }
 
     /// The branch as it is now. Gives up what is pending: it was made for an older one.
-    fn look(&self) -> Result<Arc<Snapshot>, Error> {
+    fn look(&self, purpose: Purpose) -> Result<Arc<Snapshot>, Error> {
         self.forget_pending();
         self.state().snapshot = None;
-        let snapshot = Arc::new(self.outer.look()?);
+        let snapshot = Arc::new(self.outer.look(purpose)?);
         self.state().snapshot = Some(Arc::clone(&snapshot));
         Ok(snapshot)
     }
@@ -112,8 +118,23 @@ impl Shared {
         let known = self.state().snapshot.clone();
         match known {
             Some(snapshot) => Ok(snapshot),
-            None => self.look(),
+            None => self.look(Purpose::Read),
         }
+    }
+
+    /// Does something with what can be read, and once more when that cannot be right and was kept on this machine.
+    fn carefully<T>(&self, purpose: Purpose, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+        match work() {
+            Err(error) if error.is_about_content() && self.outer.distrust() => {
+                self.look(purpose)?;
+                work()
+            }
+            result => result,
+        }
+    }
+
+    fn read_head(&self, purpose: Purpose) -> Result<Option<RawHead>, Error> {
+        self.carefully(purpose, || self.look(purpose)?.head())
     }
 
     fn with_pending<T>(&self, work: impl FnOnce(&mut Pending) -> Result<T, Error>) -> Result<T, Error> {
@@ -195,12 +216,21 @@ impl Shared {
             });
         }
         let old = snapshot.tip().map(|tip| tip.commit);
-        let commit = build_commit(&snapshot, &mut pending, new)?;
+        let commit = match build_commit(&snapshot, &mut pending, new) {
+            // What is kept on this machine is made anew, and the caller begins anew.
+            Err(error) if error.is_about_content() && self.outer.distrust() => {
+                return Err(Error::HeadChanged {
+                    expected: expected.copied(),
+                    actual,
+                });
+            }
+            commit => commit?,
+        };
         for offer in 1.. {
             let unknown = match pending.upload.publish(old, commit)? {
                 Outcome::Moved => return Ok(()),
                 Outcome::LostRace => {
-                    let actual = self.head_id(&*self.look()?)?;
+                    let actual = self.head_id(&*self.look(Purpose::Read)?)?;
                     return Err(Error::HeadChanged {
                         expected: expected.copied(),
                         actual,
@@ -210,7 +240,7 @@ impl Shared {
             };
             // Nobody knows what became of it but the branch itself. A manifest has one writer: where it is, that writer
             // has published it, whatever came after.
-            let now = self.look()?;
+            let now = self.look_again(&unknown)?;
             let tip = now.tip().map(|tip| tip.commit);
             if tip == Some(commit) || now.has(Kind::Manifest, new)? {
                 return Ok(());
@@ -227,6 +257,24 @@ impl Shared {
             std::thread::sleep(Duration::from_millis(200) * offer * offer);
         }
         unreachable!("the loop ends at its last offer")
+    }
+
+    /// Reads the branch after an answer did not come. Where not even that succeeds, nobody can tell.
+    fn look_again(&self, unknown: &Error) -> Result<Arc<Snapshot>, Error> {
+        let mut attempt = 1;
+        loop {
+            match self.look(Purpose::Read) {
+                Ok(snapshot) => return Ok(snapshot),
+                Err(error) if attempt == OFFERS => {
+                    return Err(Error::OutcomeUnknown {
+                        store: self.outer.describe(),
+                        reason: format!("{unknown}; and then: {error}"),
+                    });
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(300) * attempt * attempt),
+            }
+            attempt += 1;
+        }
     }
 
     fn head_id(&self, snapshot: &Snapshot) -> Result<Option<ContentId>, Error> {
@@ -258,12 +306,11 @@ fn build_commit(
     if !snapshot.has_attributes()? {
         edit.set_attributes(pending.part(layout::ATTRIBUTES_TEXT, Content::Compressible)?);
     }
-    let objects = pending.upload.objects();
-    let tree = edit.write(snapshot, objects)?;
+    let tree = edit.write(snapshot, &mut *pending.upload)?;
     let text = layout::commit(tree, snapshot.tip().map(|tip| tip.commit));
-    objects
+    pending
+        .upload
         .add(ObjectKind::Commit, &text, Content::Compressible)
-        .map_err(Error::Write)
 }
 
 impl Storage for Carrier {
@@ -276,11 +323,28 @@ impl Storage for Carrier {
     }
 
     fn head(&self) -> Result<Option<RawHead>, Error> {
-        self.shared.look()?.head()
+        self.shared.read_head(Purpose::Read)
+    }
+
+    fn head_for_push(&self) -> Result<Option<RawHead>, Error> {
+        self.shared.read_head(Purpose::Push)
     }
 
     fn manifest(&self, id: &ContentId) -> Result<Vec<u8>, Error> {
-        self.shared.read_manifest(id)
+        self.shared
+            .carefully(Purpose::Read, || self.shared.read_manifest(id))
+    }
+
+    fn expect_packs(&self, packs: &[(ContentId, u64)]) {
+        let Ok(snapshot) = self.shared.snapshot() else {
+            return;
+        };
+        let parts = |(id, size): &(ContentId, u64)| {
+            // What is wrong with it will be told to whoever opens it.
+            let parts = snapshot.parts(Kind::Pack, id).ok().flatten()?;
+            Some((parts, *size))
+        };
+        self.shared.outer.expect(packs.iter().filter_map(parts).collect());
     }
 
     fn pack_size(&self, id: &ContentId) -> Result<u64, Error> {
@@ -288,7 +352,8 @@ impl Storage for Carrier {
     }
 
     fn open_pack(&self, id: &ContentId) -> Result<Box<dyn Read + Send>, Error> {
-        let (store, parts, size) = self.shared.open(Kind::Pack, id)?;
+        let open = || self.shared.open(Kind::Pack, id);
+        let (store, parts, size) = self.shared.carefully(Purpose::Read, open)?;
         parts::open(&self.describe(), store, parts, size)
     }
 
@@ -321,7 +386,7 @@ impl Storage for Carrier {
         // Nothing changes and nothing waits: the beginning of a repository is made sure of.
         let waits = self.shared.state().pending.is_some();
         if expected == Some(new) && !waits {
-            let snapshot = self.shared.look()?;
+            let snapshot = self.shared.look(Purpose::Read)?;
             let actual = self.shared.head_id(&snapshot)?;
             if actual.as_ref() == expected {
                 return Ok(());

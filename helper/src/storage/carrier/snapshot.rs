@@ -9,7 +9,7 @@ use ingot_engine::object::tree::{Entries, Entry};
 use ingot_engine::pack::build;
 use ingot_engine::store::{Cache, Store};
 
-use super::super::{Error, HEAD_LIMIT, Kind, RawHead};
+use super::super::{Error, HEAD_LIMIT, Kind, MANIFEST_LIMIT, RawHead};
 use super::layout;
 use crate::protocol::ContentId;
 
@@ -204,6 +204,55 @@ impl Snapshot {
             }
         }
         Ok(blobs)
+    }
+
+    /// Everything but the parts of packs: the commit, folders, manifests and the head. Each object once, as far as it is
+    /// part of the store's own folder.
+    pub(super) fn for_each_kept(
+        &self,
+        each: &mut dyn FnMut(ObjectId, gix::object::Kind, &[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Some(tip) = self.tip else { return Ok(()) };
+        let commit = self.read(
+            layout::BRANCH,
+            tip.commit,
+            gix::object::Kind::Commit,
+            layout::FOLDER_LIMIT,
+        )?;
+        each(tip.commit, gix::object::Kind::Commit, &commit)?;
+        let root = self.read_folder("", tip.tree)?;
+        each(tip.tree, gix::object::Kind::Tree, &root)?;
+        if let Some(folder) = self.folder()? {
+            self.keep_folders(layout::FOLDER, folder, 4, each)?;
+        }
+        let mut blobs = self.all_manifests()?;
+        blobs.extend(self.head_blob()?);
+        for blob in blobs {
+            let bytes = self.blob(layout::FOLDER, blob, MANIFEST_LIMIT)?;
+            each(blob, gix::object::Kind::Blob, &bytes)?;
+        }
+        Ok(())
+    }
+
+    fn keep_folders(
+        &self,
+        path: &str,
+        tree: ObjectId,
+        depth: usize,
+        each: &mut dyn FnMut(ObjectId, gix::object::Kind, &[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let bytes = self.read_tree(path, tree, layout::FOLDER_LIMIT)?;
+        each(tree, gix::object::Kind::Tree, &bytes)?;
+        if depth > 1 {
+            for entry in self.entries(path, &bytes) {
+                let entry = entry?;
+                if entry.mode == layout::TREE {
+                    let inner = format!("{path}/{}", entry.name);
+                    self.keep_folders(&inner, entry.id.to_owned(), depth - 1, each)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The entries of a tree that is edited: all of them, in Git's order. No tree: none.

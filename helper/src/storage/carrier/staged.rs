@@ -24,10 +24,7 @@ pub(super) struct Pending {
 impl Pending {
     /// Adds the next part of something.
     pub fn part(&mut self, bytes: &[u8], content: Content) -> Result<ObjectId, Error> {
-        self.upload
-            .objects()
-            .add(ObjectKind::Blob, bytes, content)
-            .map_err(Error::Write)
+        self.upload.add(ObjectKind::Blob, bytes, content)
     }
 }
 
