@@ -5,5 +5,8 @@
 
 mod support;
 
+mod broken;
+mod credentials;
 mod fetch;
+mod http;
 mod push;
