@@ -67,7 +67,16 @@ impl Address {
         if text.iter().any(|byte| matches!(byte, 0..=31 | 127)) {
             return Err(bad("it contains control characters".to_owned()));
         }
-        let url = gix::url::parse(text)
+        // People write spaces, and Git takes them.
+        let escaped;
+        let text_of_url = match text.find(b"://") {
+            Some(at) if text.contains(&b' ') && !text[..at].eq_ignore_ascii_case(b"file") => {
+                escaped = text.replace(" ", "%20");
+                escaped.as_bstr()
+            }
+            _ => text,
+        };
+        let url = gix::url::parse(text_of_url)
             .map_err(|_| bad("it has no host, a bad port, or a broken % escape".to_owned()))?;
         let scheme = match &url.scheme {
             Written::File => Scheme::Local,
@@ -210,6 +219,7 @@ mod tests {
             ("git://host/repo", Scheme::Git),
             ("file:///srv/repo.git", Scheme::Local),
             ("/srv/repo.git", Scheme::Local),
+            ("ssh://host/a b", Scheme::Ssh),
             ("./a:b", Scheme::Local),
             ("repo", Scheme::Local),
         ] {

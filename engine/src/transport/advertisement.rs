@@ -168,7 +168,13 @@ fn not_git(remote: &str, message: impl Into<String>) -> Error {
 pub(super) fn refused(remote: &str, message: &[u8]) -> Error {
     let (remote, message) = (remote.to_owned(), printable(message));
     let lower = message.to_ascii_lowercase();
-    match lower.contains("not found") || lower.contains("does not exist") || lower.contains("not exported") {
+    let absent = [
+        "not found",
+        "no such repository",
+        "does not exist",
+        "not exported",
+    ];
+    match absent.iter().any(|words| lower.contains(words)) {
         true => Error::NotFound { remote, message },
         false => Error::Refused { remote, message },
     }

@@ -33,7 +33,7 @@ pub(super) enum Channel {
     /// Both ways at once, and the server remembers what was said.
     Duplex(Duplex),
     /// Request and response, and the server forgets in between.
-    Http(http::Service),
+    Http(Box<http::Service>),
 }
 
 impl Channel {
@@ -167,13 +167,17 @@ fn wait(child: &mut Child, longest: Duration) -> Option<std::process::ExitStatus
     }
 }
 
+/// Says no more, not even what is still held back.
+pub(super) fn close_writer(writer: &mut BufWriter<Box<dyn Write + Send>>) {
+    let nothing: Box<dyn Write + Send> = Box::new(io::sink());
+    let (pipe, _unsent) = std::mem::replace(writer, BufWriter::with_capacity(0, nothing)).into_parts();
+    drop(pipe);
+}
+
 impl Drop for Duplex {
     fn drop(&mut self) {
         // Both ends of the pipes have to be closed before a program can be expected to end.
-        let nothing = || -> Box<dyn Write + Send> { Box::new(io::sink()) };
-        let (writer, _unsent) =
-            std::mem::replace(&mut self.writer, BufWriter::with_capacity(0, nothing())).into_parts();
-        drop(writer);
+        close_writer(&mut self.writer);
         let empty: Box<dyn Read + Send> = Box::new(io::empty());
         drop(std::mem::replace(
             &mut self.reader,

@@ -102,7 +102,7 @@ impl Remote {
             Scheme::Ssh => Channel::Duplex(ssh::connect(address, service, options, messages)?),
             Scheme::Http | Scheme::Https => {
                 let version = version_for(service, options.version());
-                Channel::Http(http::Service::open(http, address, service, version)?)
+                Channel::Http(Box::new(http::Service::open(http, address, service, version)?))
             }
         })
     }

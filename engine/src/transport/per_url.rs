@@ -60,7 +60,8 @@ impl Place {
         if pattern.user.is_some() && pattern.user != self.user {
             return None;
         }
-        if !host_matches(&pattern.host, &self.host) && !(pattern.host.is_empty() && !whole) {
+        let any_host = pattern.host.is_empty() && !whole;
+        if !any_host && !host_matches(&pattern.host, &self.host) {
             return None;
         }
         let rest = self.path.strip_prefix(pattern.path.as_slice())?;

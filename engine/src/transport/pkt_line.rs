@@ -93,6 +93,9 @@ impl<R: Read> Reader<R> {
             // A prefix alone is never data.
             PacketLineOrWantedSize::Line(PacketLineRef::Data(_)) => return Ok(Some(Line::Data(&[]))),
         };
+        if wanted > LONGEST {
+            return Err(Error::Invalid(format!("a frame of {wanted} bytes")));
+        }
         self.buffer.resize(wanted, 0);
         self.inner.read_exact(&mut self.buffer)?;
         match decode::to_data_line(&self.buffer).map_err(|error| Error::Invalid(error.to_string()))? {
@@ -149,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_is_no_frame_is_an_error() {
-        for bad in [&b"00"[..], b"zzzz", b"0003", b"0009abc", b"ffffab"] {
+        for bad in [&b"00"[..], b"zzzz", b"0003", b"0009abc", b"ffffab", b"fff1"] {
             assert!(Reader::new(bad).line().is_err(), "{bad:?}");
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::request::Request;
 use super::{Command, Push, PushError, Report};
-use crate::transport::channel::{Channel, Duplex};
+use crate::transport::channel::{Channel, Duplex, close_writer};
 use crate::transport::http;
 use crate::transport::pkt_line::Reader;
 use crate::transport::side_band::Demultiplexed;
@@ -124,6 +124,8 @@ fn over_duplex<E>(
             Sent::Broken(_) | Sent::Unsure(_) => expectation.messages.interrupted(),
         };
         if give_up {
+            // What the program was started by, or has started, may hold on to the other end of the pipe.
+            close_writer(writer);
             control.abort();
         }
         (sent, listener.join())
