@@ -57,9 +57,8 @@ pub fn run(app: &App, args: &Clone) -> Result<Report, Failure> {
     let target = NewFolder::claim(&directory)?;
 
     // The object format has to be known before there is a repository to fetch into.
-    let view = Place::open(url.clone(), key.clone(), None, None, &here)?
-        .remote(&app.display)
-        .list(None)?;
+    let place = Place::open(url.clone(), key.clone(), None, None, &here)?;
+    let view = place.remote(&app.display).list(None)?;
     wanted_branch(args, &view)?;
     let init = Init {
         bare: args.bare,
@@ -74,7 +73,7 @@ pub fn run(app: &App, args: &Clone) -> Result<Report, Failure> {
 
     let settings = place::settings_of(Some(&repository))?;
     let remote = Remote::find(&settings, args.origin.as_str().into());
-    let place = Place::open(url.clone(), key, Some(&repository), remote.as_ref(), &here)?;
+    let place = place.remembered_in(&repository, remote.as_ref(), &here);
     let local = Local::open(&repository)?;
     let fetched = place
         .remote(&app.display)

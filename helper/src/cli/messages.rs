@@ -11,10 +11,24 @@ use super::interrupt::Interrupt;
 #[derive(Debug, Default)]
 pub struct Shown {
     lines: Mutex<Lines>,
+    without_remote: bool,
+}
+
+impl Shown {
+    /// Keeps what the server says to itself.
+    pub fn without_remote() -> Shown {
+        Shown {
+            lines: Mutex::default(),
+            without_remote: true,
+        }
+    }
 }
 
 impl Messages for Shown {
     fn remote(&self, text: &[u8]) {
+        if self.without_remote {
+            return;
+        }
         let terminal = std::io::stderr().is_terminal();
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.push(text, &mut |line| {

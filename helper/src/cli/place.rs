@@ -50,13 +50,7 @@ impl Place {
         let fs = durable::real();
         let key = key_file::read(&key_file)?;
         let storage = storage(&url, repository, base)?;
-        let memory = repository.map(|repository| Memory {
-            git_dir: repository.git_dir().to_owned(),
-            name: remote.map(|remote| remote.name.to_vec()),
-            stores: remote
-                .map(|remote| identities(remote, repository, base))
-                .unwrap_or_default(),
-        });
+        let memory = repository.map(|repository| memory(repository, remote, base));
         Ok(Place {
             url,
             key_file,
@@ -66,6 +60,17 @@ impl Place {
             fs,
             seen: Seen::default(),
         })
+    }
+
+    /// The same store, from now on as the remote of a repository that was made meanwhile.
+    pub fn remembered_in(
+        mut self,
+        repository: &Repository,
+        remote: Option<&Configured>,
+        base: &Path,
+    ) -> Place {
+        self.memory = Some(memory(repository, remote, base));
+        self
     }
 
     /// The store.
@@ -115,7 +120,11 @@ pub fn storage(
             let remote = |direction| {
                 let address = address(url, repository, direction)?;
                 let options = with_config(repository, |config| Options::read(config, &address))?;
-                let messages = Arc::new(Shown::default());
+                let messages = Arc::new(match direction {
+                    // What a server says while it makes packs of ciphertext tells the user nothing.
+                    Direction::Fetch => Shown::without_remote(),
+                    Direction::Push => Shown::default(),
+                });
                 Ok::<_, Failure>(transport::Remote::new(
                     address,
                     options.folder(base.to_owned()),
@@ -179,6 +188,16 @@ pub fn patience(progress: &dyn Progress) -> Patience<'_> {
 /// As many threads as there are processors.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+fn memory(repository: &Repository, remote: Option<&Configured>, base: &Path) -> Memory {
+    Memory {
+        git_dir: repository.git_dir().to_owned(),
+        name: remote.map(|remote| remote.name.to_vec()),
+        stores: remote
+            .map(|remote| identities(remote, repository, base))
+            .unwrap_or_default(),
+    }
 }
 
 /// The stores that a remote leads to, those that it fetches from first.
