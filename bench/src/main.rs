@@ -27,6 +27,9 @@ enum Rows {
         /// Another folder with such a pair, measured beside them.
         #[arg(long)]
         peer: Option<PathBuf>,
+        /// Stores on a branch of a bare repository instead of in a folder.
+        #[arg(long)]
+        carrier: bool,
         /// How often everything is done anew; medians are reported.
         #[arg(long, default_value_t = 3)]
         rounds: usize,
@@ -96,16 +99,25 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             source,
             binaries,
             peer,
+            carrier,
             rounds,
             tiny,
             json,
         } => {
+            let storage = match carrier {
+                true => remote::Storage::Carrier,
+                false => remote::Storage::Directory,
+            };
             let mut tools = vec![
                 remote::Tool::Plain,
-                remote::Tool::Encrypted("ingot".into(), own(binaries)?),
+                remote::Tool::Encrypted("ingot".into(), own(binaries)?, storage),
             ];
             if let Some(folder) = peer {
-                tools.push(remote::Tool::Encrypted("peer".into(), folder.canonicalize()?));
+                tools.push(remote::Tool::Encrypted(
+                    "peer".into(),
+                    folder.canonicalize()?,
+                    storage,
+                ));
             }
             remote::run(&tools, &source.canonicalize()?, rounds, tiny, &mut report)?;
             json

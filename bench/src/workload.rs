@@ -231,3 +231,21 @@ pub fn with_bitmap(origin: &Path, room: &Path) -> Result<PathBuf, Error> {
     quietly(&copy, &["repack", "-q", "-a", "-d", "--write-bitmap-index"])?;
     Ok(copy)
 }
+
+/// Bytes of all files below a folder, as their lengths say.
+pub fn bytes_in(folder: &Path) -> Result<u64, Error> {
+    let failed = |source| Error::Start {
+        program: folder.display().to_string(),
+        source,
+    };
+    let mut sum = 0;
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let meta = entry.metadata().map_err(failed)?;
+        sum += match meta.is_dir() {
+            true => bytes_in(&entry.path())?,
+            false => meta.len(),
+        };
+    }
+    Ok(sum)
+}
