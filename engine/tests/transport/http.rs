@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::io::Write as _;
 
 use ingot_engine::transport::{Command, Error, Fetch, Haves, Push, PushError};
 use ingot_testdata::git;

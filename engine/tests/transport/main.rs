@@ -10,3 +10,4 @@ mod credentials;
 mod fetch;
 mod http;
 mod push;
+mod tls;

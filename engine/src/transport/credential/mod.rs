@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 pub use askpass::ask_on_terminal;
 
-use super::options::{Options, flag, per_url, setting};
+use super::options::{Options, per_url, setting};
 use super::per_url::Place;
 use super::{Error, Messages};
 
@@ -148,7 +148,8 @@ impl Credential {
         messages: &Arc<dyn Messages>,
         remote: &str,
     ) -> Result<(), Error> {
-        let terminal = choices.interactive && flag("GIT_TERMINAL_PROMPT").unwrap_or(true);
+        let terminal =
+            choices.interactive && options.environment().flag("GIT_TERMINAL_PROMPT").unwrap_or(true);
         let ask = |prompt: &str, secret: bool| -> Result<Zeroizing<String>, Error> {
             let answer = match choices.interactive {
                 true => askpass::ask(prompt, options, messages),
