@@ -37,7 +37,25 @@ enum Rows {
         #[arg(long)]
         json: bool,
     },
-    /// Enumerating, packing and indexing a whole repository.
+    /// How the first push and a one-line push grow from half of a history to all of it.
+    Growth {
+        /// A repository whose HEAD is pushed.
+        #[arg(long)]
+        source: PathBuf,
+        /// The folder of `git-e2ee` and `git-remote-e2ee` to measure; the default is this program's own.
+        #[arg(long)]
+        binaries: Option<PathBuf>,
+        /// How often everything is done anew; medians are reported.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// One-line pushes in each round.
+        #[arg(long, default_value_t = 7)]
+        tiny: usize,
+        /// Prints every run as JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Enumerating (without and with a bitmap), packing and indexing a whole repository.
     Engine {
         /// A repository with its history in one pack.
         #[arg(long)]
@@ -72,6 +90,7 @@ fn main() -> ExitCode {
 
 fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
     let mut report = Report::default();
+    let mut base = "git";
     let json = match rows {
         Rows::Remote {
             source,
@@ -81,21 +100,31 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             tiny,
             json,
         } => {
-            let own = match binaries {
-                Some(folder) => folder,
-                None => std::env::current_exe()?
-                    .parent()
-                    .ok_or("this program lies in no folder")?
-                    .to_owned(),
-            };
             let mut tools = vec![
                 remote::Tool::Plain,
-                remote::Tool::Encrypted("ingot".into(), own.canonicalize()?),
+                remote::Tool::Encrypted("ingot".into(), own(binaries)?),
             ];
             if let Some(folder) = peer {
                 tools.push(remote::Tool::Encrypted("peer".into(), folder.canonicalize()?));
             }
             remote::run(&tools, &source.canonicalize()?, rounds, tiny, &mut report)?;
+            json
+        }
+        Rows::Growth {
+            source,
+            binaries,
+            rounds,
+            tiny,
+            json,
+        } => {
+            remote::growth(
+                &own(binaries)?,
+                &source.canonicalize()?,
+                rounds,
+                tiny,
+                &mut report,
+            )?;
+            base = "half";
             json
         }
         Rows::Engine { source, rounds, json } => {
@@ -112,6 +141,18 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
     Ok(if json {
         serde_json::to_string_pretty(&report)?
     } else {
-        report.table("git")
+        report.table(base)
     })
+}
+
+/// The folder of the binaries to measure.
+fn own(given: Option<PathBuf>) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    let folder = match given {
+        Some(folder) => folder,
+        None => std::env::current_exe()?
+            .parent()
+            .ok_or("this program lies in no folder")?
+            .to_owned(),
+    };
+    Ok(folder.canonicalize()?)
 }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::measure::{self, Error};
 use crate::report::Report;
-use crate::workload;
+use crate::workload::{self, Shape};
 
 /// A tool that can keep a repository at a remote.
 #[derive(Debug, Clone)]
@@ -74,10 +74,7 @@ impl<'a> Scene<'a> {
                 measure::run(&mut init)?;
             }
         }
-        let url = match tool {
-            Tool::Plain => format!("file://{}", scene.remote.display()),
-            Tool::Encrypted(..) => format!("e2ee::{}", scene.remote.display()),
-        };
+        let url = scene.url();
         for repo in [&scene.source, &scene.follower] {
             workload::quietly(repo, &["remote", "add", "store", &url])?;
             workload::quietly(
@@ -86,6 +83,13 @@ impl<'a> Scene<'a> {
             )?;
         }
         Ok(scene)
+    }
+
+    fn url(&self) -> String {
+        match self.tool {
+            Tool::Plain => format!("file://{}", self.remote.display()),
+            Tool::Encrypted(..) => format!("e2ee::{}", self.remote.display()),
+        }
     }
 
     /// Git in `repo`, able to find the tool's helper.
@@ -148,6 +152,90 @@ pub fn run(
             for scene in &scenes {
                 let cost = measure::run(&mut scene.git(&scene.follower, &["fetch", "-q", "store"]))?;
                 report.add("one-line fetch", scene.tool.name(), cost);
+            }
+        }
+        for scene in &scenes {
+            after_a_clone(scene, round, report)?;
+        }
+        for (row, shape) in [
+            ("10 MiB file push", Shape::Large),
+            ("1,000 files push", Shape::Many),
+        ] {
+            for scene in &scenes {
+                workload::files_commit(&scene.source, shape, round as u64)?;
+            }
+            for scene in &scenes {
+                settle();
+                let cost = measure::run(&mut scene.git(&scene.source, &["push", "-q", "store", "main"]))?;
+                report.add(row, scene.tool.name(), cost);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Clones anew, and pushes twice from the clone.
+fn after_a_clone(scene: &Scene<'_>, round: usize, report: &mut Report) -> Result<(), Error> {
+    let clone = scene.remote.with_file_name("clone");
+    let key = format!("remote.origin.e2ee-key={}", scene.key.display());
+    let url = scene.url();
+    let place = clone.to_string_lossy().into_owned();
+    settle();
+    let folder = clone.parent().unwrap_or(&clone);
+    let args = ["clone", "-q", "--no-checkout", "-c", &key, &url, &place];
+    let cost = measure::run(&mut scene.git(folder, &args))?;
+    report.add("fresh clone", scene.tool.name(), cost);
+    for (step, row) in ["first push after a clone", "the next push"]
+        .into_iter()
+        .enumerate()
+    {
+        workload::one_line_commit(&clone, &format!("clone-{round}-{step}"))?;
+        settle();
+        let cost = measure::run(&mut scene.git(&clone, &["push", "-q", "origin", "main"]))?;
+        report.add(row, scene.tool.name(), cost);
+    }
+    // The next rows push from the source, which has to know what was pushed here.
+    workload::quietly_as(scene.git(&scene.source, &["fetch", "-q", "store"]))?;
+    workload::quietly(
+        &scene.source,
+        &["update-ref", "refs/heads/main", "refs/remotes/store/main"],
+    )
+}
+
+/// Measures how the costs of the encrypted remote grow: a repository with half of the history of `origin`, and one with
+/// all of it. `binaries` is the folder of the two programs.
+pub fn growth(
+    binaries: &Path,
+    origin: &Path,
+    rounds: usize,
+    tiny: usize,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let room = TempDir::new().map_err(|source| Error::Start {
+        program: "a temporary folder".into(),
+        source,
+    })?;
+    let half = workload::half(origin, room.path())?;
+    let all = workload::copy(origin, "HEAD", &room.path().join("all.git"))?;
+    let tool = Tool::Encrypted("ingot".into(), binaries.to_owned());
+    for round in 0..rounds {
+        for (name, source) in [("half", &half), ("all", &all)] {
+            let room = TempDir::new_in(room.path()).map_err(|source| Error::Start {
+                program: "a temporary folder".into(),
+                source,
+            })?;
+            let scene = Scene::set(&tool, source, room.path())?;
+            settle();
+            let push = ["push", "-q", "store", "main"];
+            report.add(
+                "first push",
+                name,
+                measure::run(&mut scene.git(&scene.source, &push))?,
+            );
+            for step in 0..tiny {
+                workload::one_line_commit(&scene.source, &format!("{round}-{step}"))?;
+                let cost = measure::run(&mut scene.git(&scene.source, &push))?;
+                report.add("one-line push", name, cost);
             }
         }
     }
