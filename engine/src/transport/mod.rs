@@ -20,6 +20,8 @@ mod options;
 mod per_url;
 pub mod pkt_line;
 mod program;
+#[cfg(test)]
+mod random_tests;
 mod receive_pack;
 mod side_band;
 mod socket;

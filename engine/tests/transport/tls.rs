@@ -148,6 +148,10 @@ fn certificates_are_checked() {
     missing.config("http.sslCAInfo", "/no/such/file");
     let error = fetch_all(&missing, &url).unwrap_err();
     assert!(error.to_string().contains("/no/such/file"), "{error}");
+    let pinned = trusting();
+    pinned.config("http.pinnedPubkey", "sha256//x");
+    let error = fetch_all(&pinned, &url).unwrap_err();
+    assert!(matches!(error, Error::Setting { .. }), "{error}");
 }
 
 #[test]

@@ -73,6 +73,13 @@ impl Settings {
                 .map(|path| Some(options.resolve(path)))
                 .ok_or_else(|| setting(&format!("http.{name}"), format!("'{text}' is no path")))
         };
+        // Going on without what makes a connection safer would be no favour.
+        if http.string("pinnedPubkey").is_some() {
+            return Err(setting(
+                "http.pinnedPubkey",
+                "pinned keys are not supported; use http.sslCAInfo, or ssh",
+            ));
+        }
         let certificate = path("GIT_SSL_CERT", "sslCert")?;
         let key = path("GIT_SSL_KEY", "sslKey")?;
         let user_agent = environment
