@@ -161,7 +161,7 @@ pub fn files_commit(repo: &Path, shape: Shape, seed: u64) -> Result<(), Error> {
         }
         Shape::Many => {
             for number in 0..1000 {
-                let text: String = (0..32)
+                let text: String = (0..40)
                     .map(|at| format!("{at:3} value {:>20}\n", noise.next()))
                     .collect();
                 fs::write(folder.join(format!("file-{number}.txt")), &text[..1024]).map_err(failed)?;
