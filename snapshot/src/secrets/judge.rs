@@ -234,7 +234,9 @@ fn ends_well(candidate: &Candidate<'_>) -> bool {
 /// Whether an unquoted value is an expression: a call, an index, or names with dots between them.
 fn code(value: &[u8]) -> bool {
     let name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let call = value.windows(2).any(|pair| name(&pair[0]) && b"([".contains(&pair[1]));
+    let call = value
+        .windows(2)
+        .any(|pair| name(&pair[0]) && b"([".contains(&pair[1]));
     call || value.contains(&b'.') && wordy(value) && value.iter().all(|byte| name(byte) || *byte == b'.')
 }
 
