@@ -117,6 +117,15 @@ const COMMON: &[&[u8]] = &[
     b"userpass",
 ];
 
+/// The words of this file, for knowing when one changes.
+#[cfg(test)]
+pub(super) fn words() -> impl Iterator<Item = &'static [u8]> {
+    [STAND_INS, STAND_INS_OF_PASSWORDS, COMMON]
+        .into_iter()
+        .flatten()
+        .copied()
+}
+
 /// Shannon entropy of the bytes, in bits per byte. Nothing has none.
 pub(super) fn entropy(bytes: &[u8]) -> f32 {
     let mut counts = [0u32; 256];

@@ -219,14 +219,14 @@ pub(super) const RULES: &[Rule] = &[
     .accept(mixed),
 ];
 
-/// Letters and digits both: words and constants are no keys.
+/// Of capitals, small letters and digits at least two: words and constants are no keys.
 fn mixed(candidate: &Candidate<'_>) -> bool {
-    let digits = candidate
-        .secret
+    let kinds: [fn(&u8) -> bool; 3] = [u8::is_ascii_uppercase, u8::is_ascii_lowercase, u8::is_ascii_digit];
+    let kinds = kinds
         .iter()
-        .filter(|byte| byte.is_ascii_digit())
+        .filter(|kind| candidate.secret.iter().any(|byte| kind(byte)))
         .count();
-    digits >= 2 && digits < candidate.secret.len() && !super::super::judge::stands_in(candidate.secret)
+    kinds >= 2 && !super::super::judge::stands_in(candidate.secret)
 }
 
 /// The name says that the value is a key or a token, not an account or a zone.
