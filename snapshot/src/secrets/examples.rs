@@ -928,16 +928,12 @@ fn urls() -> Vec<Example> {
         example(
             "url-password",
             [
-                format!("postgres{}app:k9{}@db.example.org/app", "://", noise(MIXED, 10)),
+                format!("postgres{}app:k9{}@db.lan/app", "://", noise(MIXED, 10)),
                 format!("DATABASE=mysql{}root:s3{}@127.0.0.1:3306", "://", noise(MIXED, 8)),
                 format!("redis{}:{}@[::1]:6379/0", "://", noise(MIXED, 16)),
                 format!("amqp{}svc:{}@queue", "://", noise(MIXED, 9)),
-                format!(
-                    "smtp{}me%40example.org:{}@mail.example.org",
-                    "://",
-                    noise(MIXED, 12)
-                ),
-                format!("https{}me:x{}@git.example.org/a.git", "://", noise(MIXED, 12)),
+                format!("smtp{}me%40example.org:{}@mail.lan", "://", noise(MIXED, 12)),
+                format!("https{}me:x{}@git.lan/a.git", "://", noise(MIXED, 12)),
             ],
             [
                 "postgres://user:password@localhost/db",
@@ -952,18 +948,16 @@ fn urls() -> Vec<Example> {
                 "\"https://\" + user + \":\" + password + \"@\" + host",
                 "ssh://git@example.org:22/a.git",
                 "redis://:%s@%s:6379",
+                "https://abc:xyz0123@example.org/",
+                "https://abc:xyz0123@db.test:99/",
                 "https://user:********@example.org",
             ],
         ),
         example(
             "url-token",
             [
-                format!("https{}{}@git.example.org/a.git", "://", noise(HEX, 40)),
-                format!(
-                    "https{}{}:x-oauth-basic@git.example.org/a",
-                    "://",
-                    noise(LOWER, 36)
-                ),
+                format!("https{}{}@git.lan/a.git", "://", noise(HEX, 40)),
+                format!("https{}{}:x-oauth-basic@git.lan/a", "://", noise(LOWER, 36)),
             ],
             [
                 "https://username-of-somebody@git.example.org/a",
@@ -994,6 +988,7 @@ fn urls() -> Vec<Example> {
             ],
             [
                 "machine example.org login me password changeme",
+                "machine HOST login USER password \"PASSWORD\"",
                 "the machine learns to login and password rules",
             ],
         ),
@@ -1060,6 +1055,10 @@ fn general() -> Vec<Example> {
                 "password = ENC[AES256_GCM,data:8f7e6d5c]",
                 "password=\"$1\"",
                 "  password: !vault |",
+                "LOCALBYPASS: _ty_24 = _ty_24::BYPASS;",
+                "# METHOD is \"reject\", \"password\", \"scram-sha-256\", \"gss\"",
+                "password: String = value_9",
+                "Password: needs 8chars at least",
             ],
         ),
         example(
@@ -1092,6 +1091,9 @@ fn general() -> Vec<Example> {
                 "const token = await getAccessToken2(request, options);",
                 "tokens_per_second = 123456789012345678",
                 "secret: secretmanager1.projects.example.versions.latest",
+                "pub token: HaveAvx512ForAesGcm,",
+                "token: D3D10_SB_RESOURCE_RETURN_TYPE,",
+                "a(Token, SharedSecret, X25519HkdfSha256, XWing)",
                 "api_key = xxxxxxxxxxxxxxxx1234567890",
                 "token = \"<replace-with-token-1a2b3c>\"",
                 "\"secretName\": \"my-app-1a2b3c-secret-4d5e6f\"",

@@ -15,6 +15,24 @@ pub(super) struct Candidate<'a> {
     pub quoted: bool,
 }
 
+impl Candidate<'_> {
+    /// What the pattern matched before the secret: name, operator, quotes.
+    pub fn name(&self) -> &[u8] {
+        let end = self.matched.len().saturating_sub(self.secret.len());
+        &self.matched[..end]
+    }
+
+    /// Whether the value stands directly behind an equals sign.
+    pub fn glued(&self) -> bool {
+        self.name().last() == Some(&b'=')
+    }
+
+    /// Whether name and value are members of a list.
+    pub fn listed(&self) -> bool {
+        self.name().iter().rev().find(|byte| !b" \t\"'`\\".contains(byte)) == Some(&b',')
+    }
+}
+
 /// Where the pattern starts, seen from the literal that was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Start {

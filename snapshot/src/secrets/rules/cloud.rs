@@ -231,8 +231,7 @@ fn mixed(candidate: &Candidate<'_>) -> bool {
 
 /// The name says that the value is a key or a token, not an account or a zone.
 fn secret_name(candidate: &Candidate<'_>) -> bool {
-    let name_end = candidate.matched.len() - candidate.secret.len();
-    let name = candidate.matched[..name_end].to_ascii_lowercase();
+    let name = candidate.name().to_ascii_lowercase();
     let says = |word: &[u8]| name.windows(word.len()).any(|window| window == word);
     (says(b"key") || says(b"token") || says(b"secret"))
         && candidate.secret.iter().any(u8::is_ascii_digit)

@@ -125,8 +125,7 @@ fn digits(candidate: &Candidate<'_>) -> bool {
 
 /// The name says key, token, secret or password.
 fn named_secret(candidate: &Candidate<'_>) -> bool {
-    let name_end = candidate.matched.len() - candidate.secret.len();
-    let name = candidate.matched[..name_end].to_ascii_lowercase();
+    let name = candidate.name().to_ascii_lowercase();
     let says = |word: &[u8]| name.windows(word.len()).any(|window| window == word);
     (says(b"key") || says(b"token") || says(b"secret") || says(b"auth") || says(b"pass"))
         && candidate.secret.iter().any(u8::is_ascii_digit)
