@@ -57,6 +57,8 @@ pub(super) struct Rule {
     pub start: Start,
     /// Bytes after the start of the literal that the pattern may look at.
     pub reach: usize,
+    /// Letters, digits and signs of tokens that follow the literal at least: asked before the pattern runs.
+    pub follow: usize,
     /// Bytes pattern of the crate `regex`, without Unicode. Group 1, where there is one, is the secret.
     pub pattern: &'static str,
     /// A letter, digit or underscore directly before the match refuses it.
@@ -86,6 +88,7 @@ impl Rule {
             exact: true,
             start: Start::AtLiteral,
             reach: 512,
+            follow: 8,
             pattern,
             left: true,
             right: true,
@@ -104,6 +107,7 @@ impl Rule {
     ) -> Rule {
         Rule {
             exact: false,
+            follow: 0,
             binary: false,
             left: false,
             ..Rule::token(name, what, literals, pattern)
@@ -113,6 +117,12 @@ impl Rule {
     /// Sets where the pattern starts.
     pub const fn before(mut self, bytes: usize) -> Rule {
         self.start = Start::Before(bytes);
+        self
+    }
+
+    /// Sets how many bytes of a token follow the literal.
+    pub const fn follow(mut self, bytes: usize) -> Rule {
+        self.follow = bytes;
         self
     }
 

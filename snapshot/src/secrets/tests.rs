@@ -246,8 +246,8 @@ fn whoever_changes_what_is_found_raises_the_version() {
         rule.literals.iter().for_each(|literal| add(literal));
         add(rule.pattern);
         add(&format!(
-            "{:?} {} {} {} {} {} {}",
-            rule.start, rule.exact, rule.reach, rule.left, rule.right, rule.entropy, rule.binary
+            "{:?} {} {} {} {} {} {} {}",
+            rule.start, rule.exact, rule.reach, rule.follow, rule.left, rule.right, rule.entropy, rule.binary
         ));
     }
     paths::content().for_each(&mut add);

@@ -79,6 +79,7 @@ pub(super) const RULES: &[Rule] = &[
         &["7Q~", "8Q~"],
         r"[A-Za-z0-9_~.]{3}[78]Q~[A-Za-z0-9_~.-]{31,34}",
     )
+    .follow(0)
     .before(3)
     .entropy(3.5),
     Rule::named(
@@ -94,6 +95,7 @@ pub(super) const RULES: &[Rule] = &[
         &["AZDO"],
         r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}",
     )
+    .follow(4)
     .before(76)
     .entropy(3.5),
     Rule::token(

@@ -74,7 +74,8 @@ pub(super) const RULES: &[Rule] = &[
     )
     .accept(named_secret),
     Rule::token("mailgun-private-key", "Mailgun key", &["key-"], r"key-([0-9a-f]{32})").entropy(3.3),
-    Rule::token("mailchimp-key", "Mailchimp key", &["-us"], r"[0-9a-f]{32}-us[0-9]{1,2}").before(32).entropy(3.3),
+    Rule::token("mailchimp-key", "Mailchimp key", &["-us"], r"[0-9a-f]{32}-us[0-9]{1,2}").follow(1)
+    .before(32).entropy(3.3),
     Rule::token("brevo-key", "Brevo key", &["xkeysib-", "xsmtpsib-"], r"x(?:key|smtp)sib-([a-f0-9]{64}-[A-Za-z0-9]{16})"),
     Rule::token("resend-key", "Resend key", &["re_"], r"re_([A-Za-z0-9]{8}_[A-Za-z0-9]{24})").entropy(3.5).accept(digits),
     Rule::token(
