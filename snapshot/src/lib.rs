@@ -2,9 +2,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod archive;
+pub mod capture;
 pub mod config;
+pub mod manifest;
 pub mod names;
+pub mod packages;
 pub mod rooted;
 pub mod rules;
+pub mod show;
 pub mod tracked;
-pub mod manifest;

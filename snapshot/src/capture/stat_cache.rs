@@ -6,7 +6,7 @@
 //!
 //! Layout, integers little-endian: `RIVETST1`; id length (u8); the secret-scan version (u32); a hash of the settings
 //! that decide what may be stored (32 bytes); the commit that was the newest snapshot (id); the hash of what its manifest
-//! affirms (32 bytes); when the walk began (i64, u32); the number of entries and of skipped paths (u64 each); the
+//! affirms (32 bytes); the hash of its list of packages (32 bytes); when the walk began (i64, u32); the number of entries and of skipped paths (u64 each); the
 //! entries; the skipped; BLAKE3 of all before.
 
 use std::path::Path;
@@ -34,6 +34,8 @@ pub struct Head {
     pub commit: ObjectId,
     /// What its manifest affirms.
     pub affirmation: [u8; 32],
+    /// The hash of the list of packages that it has.
+    pub packages: [u8; 32],
     /// When the walk began, by the clock of the system.
     pub began: Time,
 }
@@ -57,7 +59,11 @@ impl Cached<'_> {
 
 /// Whether a file may have changed after it was read at `began` or later, without its times telling.
 pub fn is_racy(stat: &Stat, began: Time) -> bool {
-    let tick = if stat.ctime.nanoseconds == 0 { COARSE_TICK } else { TICK };
+    let tick = if stat.ctime.nanoseconds == 0 {
+        COARSE_TICK
+    } else {
+        TICK
+    };
     let nanoseconds = |time: Time| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds);
     // Times of the future that a user has set say nothing; the other one cannot be set.
     nanoseconds(stat.ctime) + i128::from(tick) >= nanoseconds(began)
@@ -102,6 +108,7 @@ impl StatCache {
             settings: input.take(32)?.try_into().ok()?,
             commit: input.id(id_length)?,
             affirmation: input.take(32)?.try_into().ok()?,
+            packages: input.take(32)?.try_into().ok()?,
             began: input.time()?,
         };
         let (entries, skipped) = (input.u64()?, input.u64()?);
@@ -209,6 +216,7 @@ impl Writer {
         writer.bytes.extend_from_slice(&head.settings);
         writer.bytes.extend_from_slice(head.commit.as_bytes());
         writer.bytes.extend_from_slice(&head.affirmation);
+        writer.bytes.extend_from_slice(&head.packages);
         writer.time(head.began);
         writer.counts = writer.bytes.len();
         writer.bytes.extend_from_slice(&[0; 16]);
@@ -334,7 +342,10 @@ mod tests {
             (at(997, 0), false),
             (at(999, 1), false),
         ] {
-            let stat = Stat { ctime, ..Stat::default() };
+            let stat = Stat {
+                ctime,
+                ..Stat::default()
+            };
             assert_eq!(is_racy(&stat, began), racy, "{ctime:?}");
         }
     }
@@ -348,6 +359,7 @@ mod tests {
                 settings: [1; 32],
                 commit: id,
                 affirmation: [2; 32],
+                packages: [4; 32],
                 began: at(-1, 5),
             };
             let stat = |kind: u32| Stat {
@@ -359,12 +371,25 @@ mod tests {
             };
             let entries = [
                 (&b"a"[..], KindRef::Folder, stat(0o040_000)),
-                (b"a/\xff", KindRef::File(Content { size: 99, blake3: [3; 32], id }), stat(0o100_000)),
+                (
+                    b"a/\xff",
+                    KindRef::File(Content {
+                        size: 99,
+                        blake3: [3; 32],
+                        id,
+                    }),
+                    stat(0o100_000),
+                ),
                 (b"b", KindRef::Link { target: b"t\xfe", id }, stat(0o120_000)),
             ];
             let mut writer = Writer::new(&head);
             for (path, kind, stat) in &entries {
-                let entry = EntryRef { path, kind: *kind, mode: 0o640, mtime: stat.mtime };
+                let entry = EntryRef {
+                    path,
+                    kind: *kind,
+                    mode: 0o640,
+                    mtime: stat.mtime,
+                };
                 writer.entry(entry, stat);
             }
             let bytes = writer.finish([(&b"x"[..], Reason::Mount), (b"y", Reason::Cache)]);

@@ -255,7 +255,7 @@ impl Reader<'_> {
                 "repository" => config.repository = Some(self.path(key, item)?),
                 "track" => config.track = self.texts(key, item)?,
                 "ignore" => config.ignore = self.texts(key, item)?,
-                "allow_secrets" => config.allow_secrets = self.texts(key, item)?,
+                "secrets" => config.allow_secrets = self.secrets(item)?,
                 "max_file_size" => config.max_file_size = self.size(key, item)?,
                 "cross_mounts" => config.cross_mounts = self.boolean(key, item)?,
                 "skip_caches" => config.skip_caches = self.boolean(key, item)?,
@@ -280,6 +280,20 @@ impl Reader<'_> {
             }
         }
         Ok(remote)
+    }
+
+    fn secrets(&self, item: &Item) -> Result<Vec<String>, Error> {
+        let table = item
+            .as_table_like()
+            .ok_or_else(|| self.wrong("secrets", "a table with allow"))?;
+        let mut allow = Vec::new();
+        for (key, item) in table.iter() {
+            match key {
+                "allow" => allow = self.texts("secrets.allow", item)?,
+                _ => return Err(self.unknown(&format!("secrets.{key}"))),
+            }
+        }
+        Ok(allow)
     }
 
     fn unknown(&self, key: &str) -> Error {
@@ -369,13 +383,14 @@ mod tests {
     fn everything_that_can_be_set() {
         let config = read(
             "root = \"~/sub\"\nmachine = \"desk\"\nrepository = \"/srv/rivet.git\"\ntrack = [\".bashrc\"]\n\
-             ignore = [\"*.swp\"]\nallow_secrets = [\"abc\"]\nmax_file_size = \"2 MiB\"\ncross_mounts = true\n\
-             skip_caches = false\npackages = false\n[remote]\nurl = \"e2ee::/srv/x\"\nkey = \"~/k\"\n",
+             ignore = [\"*.swp\"]\nmax_file_size = \"2 MiB\"\ncross_mounts = true\n\
+             skip_caches = false\npackages = false\n[remote]\nurl = \"e2ee::/srv/x\"\nkey = \"~/k\"\n[secrets]\nallow = [\"abc\"]\n",
         )
         .unwrap();
         assert_eq!(config.root, Path::new("/home/me/sub"));
         assert_eq!(config.machine.as_deref(), Some("desk"));
         assert_eq!(config.track, [".bashrc"]);
+        assert_eq!(config.allow_secrets, ["abc"]);
         assert_eq!(config.max_file_size, 2 << 20);
         assert!(config.cross_mounts && !config.skip_caches && !config.packages);
         assert_eq!(config.remote.url.as_deref(), Some("e2ee::/srv/x"));

@@ -97,7 +97,10 @@ pub fn decode(bytes: &[u8], format: gix_hash::Kind) -> Result<Manifest, Error> {
         }
     }
     if !ended {
-        return Err(damaged(bytes.split(|&byte| byte == b'\n').count(), "it is cut off"));
+        return Err(damaged(
+            bytes.split(|&byte| byte == b'\n').count(),
+            "it is cut off",
+        ));
     }
     same_form(bytes, &manifest)?;
     Ok(manifest)
@@ -109,7 +112,10 @@ fn same_form(bytes: &[u8], manifest: &Manifest) -> Result<(), Error> {
     for entry in &manifest.entries {
         encoder.entry(entry.borrow());
     }
-    let skipped = manifest.skipped.iter().map(|skip| (skip.path.as_slice(), skip.reason));
+    let skipped = manifest
+        .skipped
+        .iter()
+        .map(|skip| (skip.path.as_slice(), skip.reason));
     let encoded = encoder.finish(skipped);
     if encoded == bytes {
         return Ok(());
@@ -131,14 +137,14 @@ fn entry(line: Line, format: gix_hash::Kind) -> Result<Entry, &'static str> {
         .filter(|mode| *mode <= 0o7777)
         .ok_or("its mode is none")?;
     let mtime = match (line.mtime, line.mtime_ns) {
-        (Some(seconds), Some(nanoseconds)) if nanoseconds < 1_000_000_000 => Time {
-            seconds,
-            nanoseconds,
-        },
+        (Some(seconds), Some(nanoseconds)) if nanoseconds < 1_000_000_000 => Time { seconds, nanoseconds },
         _ => return Err("its time is none"),
     };
     let id = || {
-        let text = line.git.as_deref().filter(|text| text.len() == format.len_in_hex());
+        let text = line
+            .git
+            .as_deref()
+            .filter(|text| text.len() == format.len_in_hex());
         text.and_then(|text| ObjectId::from_hex(text.as_bytes()).ok())
             .ok_or("its Git object is none")
     };
@@ -203,7 +209,9 @@ fn push_entry(manifest: &mut Manifest, entry: Entry) -> Result<(), &'static str>
 
 fn push_skip(manifest: &mut Manifest, skip: Skip) -> Result<(), &'static str> {
     if let Some(last) = manifest.skipped.last()
-        && order(&last.path, &skip.path).then(last.reason.cmp(&skip.reason)).is_ge()
+        && order(&last.path, &skip.path)
+            .then(last.reason.cmp(&skip.reason))
+            .is_ge()
     {
         return Err("it is out of order");
     }

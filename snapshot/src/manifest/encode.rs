@@ -33,7 +33,8 @@ impl Encoder {
     pub fn finish<'a>(mut self, skipped: impl IntoIterator<Item = (&'a [u8], Reason)>) -> Vec<u8> {
         self.out.extend_from_slice(b"\n],\"skipped\":[");
         for (number, (path, reason)) in skipped.into_iter().enumerate() {
-            self.out.extend_from_slice(if number > 0 { b",\n{" } else { b"\n{" });
+            self.out
+                .extend_from_slice(if number > 0 { b",\n{" } else { b"\n{" });
             text(&mut self.out, "path", path);
             let _ = write!(self.out, ",\"reason\":\"{}\"}}", reason.word());
         }

@@ -178,7 +178,11 @@ impl Manifest {
         for entry in &self.entries {
             encoder.entry(entry.borrow());
         }
-        encoder.finish(self.skipped.iter().map(|skip| (skip.path.as_slice(), skip.reason)))
+        encoder.finish(
+            self.skipped
+                .iter()
+                .map(|skip| (skip.path.as_slice(), skip.reason)),
+        )
     }
 }
 

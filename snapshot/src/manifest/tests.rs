@@ -63,10 +63,7 @@ fn what_is_written_is_read() {
             let bytes = manifest.encode();
             assert_eq!(decode(&bytes, format).unwrap(), manifest);
             let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-            assert_eq!(
-                value["entries"].as_array().unwrap().len(),
-                manifest.entries.len()
-            );
+            assert_eq!(value["entries"].as_array().unwrap().len(), manifest.entries.len());
         }
     }
     let text = String::from_utf8(sample(gix_hash::Kind::Sha1).encode()).unwrap();
@@ -151,7 +148,10 @@ fn the_time_of_a_folder_is_not_affirmed() {
         affirmation(
             manifest.secret_scan_version,
             manifest.entries.iter().map(Entry::borrow),
-            manifest.skipped.iter().map(|skip| (skip.path.as_slice(), skip.reason)),
+            manifest
+                .skipped
+                .iter()
+                .map(|skip| (skip.path.as_slice(), skip.reason)),
         )
     };
     let mut other = manifest.clone();
