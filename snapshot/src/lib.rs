@@ -10,5 +10,6 @@ pub mod names;
 pub mod packages;
 pub mod rooted;
 pub mod rules;
+pub mod secrets;
 pub mod show;
 pub mod tracked;
