@@ -5,11 +5,16 @@
 pub mod archive;
 pub mod capture;
 pub mod config;
+pub mod diff;
 pub mod manifest;
 pub mod names;
 pub mod packages;
+pub mod prune;
+pub mod restore;
 pub mod rooted;
 pub mod rules;
 pub mod secrets;
 pub mod show;
 pub mod tracked;
+pub mod transfer;
+pub mod verify;

@@ -136,7 +136,7 @@ fn parse(pattern: &str) -> Result<Vec<Part>, Error> {
                     parts.push(Part::Any);
                 }
             }
-            _ if !is_wild(name) => parts.push(Part::Name(name.replace('\\', "").into_bytes())),
+            _ if !is_wild(name) => parts.push(Part::Name(unescape(name).into_bytes())),
             _ => {
                 let glob = GlobBuilder::new(name)
                     .literal_separator(true)
@@ -165,6 +165,19 @@ fn is_wild(name: &str) -> bool {
         }
     }
     false
+}
+
+/// The name that a pattern without wildcards stands for.
+fn unescape(pattern: &str) -> String {
+    let mut name = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => name.extend(characters.next()),
+            character => name.push(character),
+        }
+    }
+    name
 }
 
 /// The pattern that names exactly this path.

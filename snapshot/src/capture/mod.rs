@@ -175,20 +175,7 @@ pub fn capture(
     let began = now()?;
     let cache = StatCache::read(&files.stat_cache());
     let progress = options.progress;
-    let interrupted = || progress.interrupted();
-    let walk = Walk {
-        root: source.root,
-        tracked: source.tracked,
-        rules: source.rules,
-        max_file_size: source.max_file_size,
-        cross_mounts: source.cross_mounts,
-        skip_caches: source.skip_caches,
-        own: own(&source.own),
-        interrupted: &interrupted,
-    };
-    progress.begin("Looking", None, Unit::Files);
-    let mut listing = walk.run()?;
-    progress.end();
+    let mut listing = look(source, progress)?;
     let settings = source.allow.digest();
     let packages = options
         .packages
@@ -252,6 +239,25 @@ pub fn capture(
         packages,
     };
     conclude::conclude(files, &archive, &listing, intake, &state, options)
+}
+
+/// What is there now, without opening anything but folders.
+pub fn look(source: &Source<'_>, progress: &dyn Progress) -> Result<Listing, Error> {
+    let interrupted = || progress.interrupted();
+    let walk = Walk {
+        root: source.root,
+        tracked: source.tracked,
+        rules: source.rules,
+        max_file_size: source.max_file_size,
+        cross_mounts: source.cross_mounts,
+        skip_caches: source.skip_caches,
+        own: own(&source.own),
+        interrupted: &interrupted,
+    };
+    progress.begin("Looking", None, Unit::Files);
+    let listing = walk.run()?;
+    progress.end();
+    Ok(listing)
 }
 
 /// What is common to the end of a capture.

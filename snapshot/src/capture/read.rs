@@ -71,6 +71,7 @@ struct Worker {
 }
 
 impl<'a> Reader<'a> {
+    /// A reader that looks into `store` for what need not be stored again, or stores nothing.
     pub fn new(
         root: &'a Root,
         scanner: &'a Scanner,
