@@ -20,7 +20,7 @@ const LOOKED_AT: usize = 8000;
 /// One side of a difference.
 pub enum Side<'a> {
     /// Content from the repository.
-    Stored(&'a mut Reader),
+    Stored(Box<Reader>),
     /// Files as they are now.
     Present(&'a Root),
 }

@@ -4,6 +4,7 @@
 
 pub mod archive;
 pub mod capture;
+pub mod cli;
 pub mod config;
 pub mod diff;
 pub mod manifest;
@@ -18,3 +19,4 @@ pub mod show;
 pub mod tracked;
 pub mod transfer;
 pub mod verify;
+pub mod watch;

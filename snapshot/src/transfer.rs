@@ -118,6 +118,15 @@ impl Store<'_> {
         }
     }
 
+    /// The store's newest generation; `None` where no repository was begun.
+    pub fn look(&self) -> Result<Option<u64>, Error> {
+        if !self.is_begun()? {
+            return Ok(None);
+        }
+        let place = self.open(None)?;
+        Ok(Some(place.remote(self.progress).list(None)?.generation()))
+    }
+
     /// Makes key and store where there is neither, or a store for a key that was made before.
     fn prepare(&self) -> Result<(bool, bool), Error> {
         let begun = self.is_begun()?;

@@ -248,7 +248,7 @@ fn compare_tree(
                 continue;
             }
             match expected.get(&path) {
-                Some((mode, id)) if *mode == entry.mode && *id == *entry.id => drop(seen.insert(path)),
+                Some((mode, id)) if *mode == entry.mode && id.as_ref() == entry.id => drop(seen.insert(path)),
                 Some(_) => wrong.push((path, "the tree has something else than the manifest".to_owned())),
                 None => wrong.push((path, "it is in the tree, but not in the manifest".to_owned())),
             }

@@ -34,7 +34,7 @@ use stat_cache::StatCache;
 use walk::{Listing, Walk};
 
 use crate::archive::{self, Archive, Files};
-use crate::manifest::{Skip, Time};
+use crate::manifest::{Manifest, Skip, Time};
 use crate::rooted::Root;
 use crate::rules::Rules;
 use crate::secrets::{AllowList, Finding, SECRET_SCAN_VERSION, Scanner};
@@ -212,7 +212,7 @@ pub fn capture(
     let scanner = Scanner::new(source.allow);
     let reader = Reader::new(
         source.root,
-        &scanner,
+        Some(&scanner),
         options.store.then_some(&store),
         format,
         options.level,
@@ -258,6 +258,69 @@ pub fn look(source: &Source<'_>, progress: &dyn Progress) -> Result<Listing, Err
     let listing = walk.run()?;
     progress.end();
     Ok(listing)
+}
+
+/// What is there now, as a manifest. Nothing is scanned or stored.
+pub fn present(archive: &Archive, source: &Source<'_>, options: &Options<'_>) -> Result<Manifest, Error> {
+    let cache = StatCache::read(&archive.files().stat_cache());
+    let mut listing = look(source, options.progress)?;
+    let matched = matching::match_up(&listing, cache.as_ref(), options.rehash);
+    let format = archive.repository().format();
+    let reader = Reader::new(source.root, None, None, format, options.level);
+    let mut intake = Intake {
+        reader: &reader,
+        progress: options.progress,
+        creator: None,
+        skipped: std::mem::take(&mut listing.skipped),
+        known: matched.known,
+        old: matched.old,
+        offenders: Vec::new(),
+        read: 0,
+    };
+    intake.read_all(&listing)?;
+    Ok(Manifest {
+        secret_scan_version: SECRET_SCAN_VERSION,
+        entries: intake
+            .entries(&listing)
+            .map(|(entry, _)| entry.to_owned())
+            .collect(),
+        skipped: Vec::new(),
+    })
+}
+
+/// What a scan found.
+#[derive(Debug, Default)]
+pub struct Scanned {
+    /// Files with secrets, in path order.
+    pub offenders: Vec<Offender>,
+    /// What was not read.
+    pub skipped: Vec<Skip>,
+    /// Files that were read.
+    pub read: u64,
+}
+
+/// Looks for secrets and stores nothing.
+pub fn scan(source: &Source<'_>, level: Level, progress: &dyn Progress) -> Result<Scanned, Error> {
+    let mut listing = look(source, progress)?;
+    let matched = matching::match_up(&listing, None, false);
+    let scanner = Scanner::new(source.allow);
+    let reader = Reader::new(source.root, Some(&scanner), None, gix_hash::Kind::Sha1, level);
+    let mut intake = Intake {
+        reader: &reader,
+        progress,
+        creator: None,
+        skipped: std::mem::take(&mut listing.skipped),
+        known: matched.known,
+        old: matched.old,
+        offenders: Vec::new(),
+        read: 0,
+    };
+    intake.read_all(&listing)?;
+    Ok(Scanned {
+        offenders: intake.offenders,
+        skipped: intake.skipped,
+        read: intake.read,
+    })
 }
 
 /// What is common to the end of a capture.

@@ -56,7 +56,8 @@ pub enum Outcome {
 /// Reads files of one capture, on any thread.
 pub struct Reader<'a> {
     root: &'a Root,
-    scanner: &'a Scanner,
+    /// `None` where nothing is to be stored or said about secrets.
+    scanner: Option<&'a Scanner>,
     /// What is stored already; `None` where nothing is to be stored.
     store: Option<&'a Store>,
     format: gix_hash::Kind,
@@ -74,7 +75,7 @@ impl<'a> Reader<'a> {
     /// A reader that looks into `store` for what need not be stored again, or stores nothing.
     pub fn new(
         root: &'a Root,
-        scanner: &'a Scanner,
+        scanner: Option<&'a Scanner>,
         store: Option<&'a Store>,
         format: gix_hash::Kind,
         level: Level,
@@ -100,6 +101,19 @@ impl<'a> Reader<'a> {
         result
     }
 
+    fn scan_path(&self, path: &[u8]) -> Option<Finding> {
+        self.scanner?.scan_path(path)
+    }
+
+    fn scan(&self, path: &[u8], bytes: &[u8]) -> Vec<Finding> {
+        let Some(scanner) = self.scanner else {
+            return Vec::new();
+        };
+        let mut scan = scanner.file(path);
+        scan.feed(bytes);
+        scan.finish()
+    }
+
     /// Whether the repository has an object already.
     pub fn is_stored(&self, id: &gix_hash::oid) -> bool {
         self.store.is_some_and(|store| store.find(id).is_some())
@@ -108,7 +122,7 @@ impl<'a> Reader<'a> {
     /// Reads a file of up to [`HELD`] bytes, which the walk saw as `seen`. `known` is what the last capture stored for
     /// the same path, if that still counts.
     pub fn small(&self, path: &[u8], seen: &Stat, known: Option<&Content>) -> Outcome {
-        if let Some(finding) = self.scanner.scan_path(path) {
+        if let Some(finding) = self.scan_path(path) {
             return Outcome::Blocked(vec![finding]);
         }
         self.with_worker(|worker| {
@@ -191,9 +205,7 @@ impl<'a> Reader<'a> {
         {
             return file(*known, None);
         }
-        let mut scan = self.scanner.file(path);
-        scan.feed(bytes);
-        let findings = scan.finish();
+        let findings = self.scan(path, bytes);
         if !findings.is_empty() {
             return Outcome::Blocked(findings);
         }
@@ -213,13 +225,11 @@ impl<'a> Reader<'a> {
         match self.root.link(path) {
             Ok(target) if target.is_empty() => Outcome::Skipped(Reason::Unreadable),
             Ok(target) => {
-                if let Some(finding) = self.scanner.scan_path(path) {
+                if let Some(finding) = self.scan_path(path) {
                     return Outcome::Blocked(vec![finding]);
                 }
                 // A link may say anything, a password included.
-                let mut scan = self.scanner.file(path);
-                scan.feed(&target);
-                let findings = scan.finish();
+                let findings = self.scan(path, &target);
                 if !findings.is_empty() {
                     return Outcome::Blocked(findings);
                 }
@@ -239,7 +249,7 @@ impl<'a> Reader<'a> {
         mut creator: Option<&mut Creator>,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Outcome, create::Error> {
-        if let Some(finding) = self.scanner.scan_path(path) {
+        if let Some(finding) = self.scan_path(path) {
             return Ok(Outcome::Blocked(vec![finding]));
         }
         for attempt in 1..=ATTEMPTS {
@@ -310,7 +320,7 @@ impl<'a> Reader<'a> {
         let (empty, spares) = crossbeam_channel::bounded::<Vec<u8>>(AHEAD + 1);
         std::thread::scope(|scope| {
             let work = move || {
-                let mut scan = self.scanner.file(path);
+                let mut scan = self.scanner.map(|scanner| scanner.file(path));
                 let mut hasher = blake3::Hasher::new();
                 let mut file = file;
                 let mut left = size;
@@ -323,14 +333,20 @@ impl<'a> Reader<'a> {
                     }
                     left -= piece.len() as u64;
                     hasher.update(&piece);
-                    scan.feed(&piece);
+                    if let Some(scan) = &mut scan {
+                        scan.feed(&piece);
+                    }
                     // The other side is gone when the user wants to stop or the disk is full.
                     if full.send(piece).is_err() {
                         break;
                     }
                 }
                 drop(full);
-                Ok::<_, io::Error>((left, *hasher.finalize().as_bytes(), scan.finish()))
+                Ok::<_, io::Error>((
+                    left,
+                    *hasher.finalize().as_bytes(),
+                    scan.map_or(Vec::new(), |scan| scan.finish()),
+                ))
             };
             let reading = match std::thread::Builder::new().spawn_scoped(scope, work) {
                 Ok(reading) => reading,

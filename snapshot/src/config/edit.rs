@@ -15,9 +15,12 @@ pub struct Editor {
 }
 
 /// What a new file begins with.
-const BEGINNING: &str = "\
-# What rivet keeps. Paths are relative to the root, which is the home folder unless set with: root = \"/path\"
-";
+const BEGINNING: &str = r#"# What rivet keeps. Paths are relative to the root: the home folder, unless root = "/path" says otherwise.
+track = []
+
+# What is left out, in gitignore syntax.
+ignore = []
+"#;
 
 impl Editor {
     /// Opens a file, or begins a new one.
