@@ -12,8 +12,8 @@ mod publish;
 mod quarantine;
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use gix_hash::{ObjectId, oid};
 
@@ -80,12 +80,12 @@ pub struct Received {
 
 /// Packs in quarantine. Dropping it removes them.
 pub struct Import {
-    objects: PathBuf,
-    format: gix_hash::Kind,
     options: Options,
-    existing: Store,
+    existing: Arc<Store>,
     quarantine: Quarantine,
     packs: Vec<Indexed>,
+    /// What is there with the packs so far, once somebody asked.
+    view: OnceLock<Arc<Store>>,
 }
 
 impl std::fmt::Debug for Import {
@@ -100,13 +100,17 @@ impl std::fmt::Debug for Import {
 impl Import {
     /// Makes a quarantine in the object folder of a repository.
     pub fn begin(objects: &Path, format: gix_hash::Kind, options: Options) -> Result<Import, Error> {
+        Import::into_store(Arc::new(Store::open(objects, format)?), options)
+    }
+
+    /// Makes a quarantine in the object folder of a repository whose objects are open already.
+    pub fn into_store(existing: Arc<Store>, options: Options) -> Result<Import, Error> {
         Ok(Import {
-            existing: Store::open(objects, format)?,
-            quarantine: Quarantine::create(Arc::clone(&options.fs), objects)?,
-            objects: objects.to_owned(),
-            format,
+            quarantine: Quarantine::create(Arc::clone(&options.fs), existing.objects_dir())?,
+            existing,
             options,
             packs: Vec::new(),
+            view: OnceLock::new(),
         })
     }
 
@@ -124,7 +128,7 @@ impl Import {
         progress: &dyn Progress,
     ) -> Result<Received, Error> {
         let options = index::Options {
-            format: self.format,
+            format: self.existing.format(),
             threads: self.options.threads,
             memory: self.options.memory,
             limits: *limits,
@@ -141,13 +145,18 @@ impl Import {
         };
         if indexed.objects > 0 && self.packs.iter().all(|pack| pack.id != indexed.id) {
             self.packs.push(indexed);
+            self.view = OnceLock::new();
         }
         Ok(received)
     }
 
     /// A view of the repository with the packs in quarantine.
-    pub fn store(&self) -> Result<Store, Error> {
-        Ok(Store::open(self.quarantine.path(), self.format)?)
+    pub fn store(&self) -> Result<Arc<Store>, Error> {
+        if let Some(view) = self.view.get() {
+            return Ok(Arc::clone(view));
+        }
+        let view = Arc::new(self.existing.beneath(self.quarantine.path())?);
+        Ok(Arc::clone(self.view.get_or_init(|| view)))
     }
 
     /// Answers whether everything that `tips` reach is there, in quarantine or in the repository. What `frontier`
@@ -162,7 +171,7 @@ impl Import {
         progress: &dyn Progress,
     ) -> Result<Connectivity, Error> {
         let store = self.store()?;
-        let received: Vec<&Pack> = store
+        let received: Vec<&Arc<Pack>> = store
             .packs()
             .iter()
             .filter(|pack| pack.path().starts_with(self.quarantine.path()))
@@ -199,7 +208,7 @@ impl Import {
         if self.packs.is_empty() {
             return Ok(Vec::new());
         }
-        let folder = self.objects.join("pack");
+        let folder = self.existing.objects_dir().join("pack");
         Ok(publish::publish(
             &*self.options.fs,
             &self.packs,

@@ -9,6 +9,7 @@ pub mod documents;
 pub mod exit;
 pub mod fetch;
 pub mod follow;
+pub mod incoming;
 pub mod interrupt;
 pub mod keys;
 pub mod local_refs;
