@@ -110,19 +110,26 @@ impl Engine {
         self.reach
     }
 
-    /// What the literal stands for, if it really stands at `start`.
-    pub fn confirm(&self, text: &[u8], start: usize, literal: u16) -> Option<Use> {
+    /// What the literal stands for, and its length, if it really stands at `start`.
+    pub fn confirm(&self, text: &[u8], start: usize, literal: u16) -> Option<(Use, usize)> {
         let literal = self.literals.get(usize::from(literal))?;
         let there = text.get(start..)?.get(..literal.text.len())?;
         let same = there == literal.text || !literal.exact && there.eq_ignore_ascii_case(literal.text);
-        same.then_some(literal.used)
+        same.then_some((literal.used, literal.text.len()))
     }
 }
 
 impl Compiled {
-    /// Cheap look at what stands before the literal.
-    pub fn may_start(&self, text: &[u8], start: usize) -> bool {
-        self.rule.start != Start::AtLiteral || !self.rule.left || !word_before(text, start)
+    /// Cheap look at what stands before and after the literal.
+    pub fn may_match(&self, text: &[u8], start: usize, literal: usize) -> bool {
+        let rule = self.rule;
+        let begins = rule.start != Start::AtLiteral || !rule.left || !word_before(text, start);
+        let next = text[start + literal..].iter().take(rule.follow);
+        begins
+            && next.len() == rule.follow
+            && next
+                .into_iter()
+                .all(|byte| word(*byte) || b"-./+=%".contains(byte))
     }
 
     /// Runs the pattern around the literal at `start`. What it looks at depends on the file alone, not on how much of
@@ -137,12 +144,12 @@ impl Compiled {
         let window = &text[from..end];
         let pattern = self.pattern();
         let mut next = 0;
+        // Most windows hold no match, and to learn that costs less than to ask for groups.
         let captures = loop {
-            let captures = pattern.captures_at(window, next)?;
-            let whole = captures.get(0)?.range();
+            let whole = pattern.find_at(window, next)?.range();
             // Before the literal there may be a match that has nothing to do with it.
             if from + whole.start <= start && start < from + whole.end {
-                break captures;
+                break pattern.captures_at(window, whole.start)?;
             }
             if from + whole.start > start {
                 return None;

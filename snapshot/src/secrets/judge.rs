@@ -117,6 +117,15 @@ const COMMON: &[&[u8]] = &[
     b"userpass",
 ];
 
+/// The words of this file, for knowing when one changes.
+#[cfg(test)]
+pub(super) fn words() -> impl Iterator<Item = &'static [u8]> {
+    [STAND_INS, STAND_INS_OF_PASSWORDS, COMMON]
+        .into_iter()
+        .flatten()
+        .copied()
+}
+
 /// Shannon entropy of the bytes, in bits per byte. Nothing has none.
 pub(super) fn entropy(bytes: &[u8]) -> f32 {
     let mut counts = [0u32; 256];
@@ -150,6 +159,11 @@ pub(super) fn unlike_words(candidate: &Candidate<'_>) -> bool {
     !wordy(value) && !uuid(value) && !stands_in(value) && !reference(value)
 }
 
+/// A token in place of a user in a URL.
+pub(super) fn token_in_url(candidate: &Candidate<'_>) -> bool {
+    !reserved(candidate.rest) && unlike_words(candidate)
+}
+
 /// A password that a tool was told, whatever its length.
 pub(super) fn no_common_password(candidate: &Candidate<'_>) -> bool {
     let value = candidate.secret;
@@ -172,6 +186,7 @@ pub(super) fn generated(candidate: &Candidate<'_>) -> bool {
         && !reference(value)
         && !uuid(value)
         && !wordy(value)
+        && !(!candidate.quoted && named(value))
         && !stands_in(value)
         && !encrypted(value)
 }
@@ -189,6 +204,7 @@ pub(super) fn chosen(candidate: &Candidate<'_>) -> bool {
         && (digit || candidate.quoted && symbol)
         && ends_well(candidate)
         && !(!candidate.quoted && code(value))
+        && !(candidate.listed() && wordy(value))
         && !reference(value)
         && !uuid(value)
         && !COMMON.iter().any(|common| value.eq_ignore_ascii_case(common))
@@ -214,6 +230,7 @@ pub(super) fn in_url(candidate: &Candidate<'_>) -> bool {
             .rest
             .first()
             .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'[')
+        && !reserved(candidate.rest)
         && !user.eq_ignore_ascii_case(password)
         && !COMMON.iter().any(|common| password.eq_ignore_ascii_case(common))
         && !password.iter().any(|byte| b"${}<>*|\\^`".contains(byte))
@@ -222,13 +239,42 @@ pub(super) fn in_url(candidate: &Candidate<'_>) -> bool {
         && !stands_in(password)
 }
 
-/// Whether an unquoted value really ends where the match does. Before a bracket or an operator it is code.
+/// Whether a URL goes on with a host that nobody has: names reserved for documentation and tests.
+fn reserved(rest: &[u8]) -> bool {
+    let end = rest
+        .iter()
+        .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-' && *byte != b'.')
+        .unwrap_or(rest.len());
+    let host = rest[..end].to_ascii_lowercase();
+    let domains: [&[u8]; 6] = [
+        b"example.com",
+        b"example.org",
+        b"example.net",
+        b"example",
+        b"test",
+        b"invalid",
+    ];
+    domains.iter().any(|domain| {
+        host.strip_suffix(*domain)
+            .is_some_and(|before| before.is_empty() && domain.contains(&b'.') || before.ends_with(b"."))
+    })
+}
+
+/// Whether a value really ends where the match does. An unquoted one is code when a bracket or an operator follows, and
+/// prose or code when another word does, unless it is glued to its name as in a shell.
 fn ends_well(candidate: &Candidate<'_>) -> bool {
-    match candidate.rest.first() {
-        None => true,
-        Some(next) if candidate.quoted => !b"$({".contains(next),
-        Some(next) => next.is_ascii_whitespace() || b",;#&\"'`<>|}])\\".contains(next),
+    let Some(next) = candidate.rest.first() else {
+        return true;
+    };
+    if candidate.quoted {
+        return !b"$({".contains(next);
     }
+    let after = candidate
+        .rest
+        .iter()
+        .find(|byte| **byte != b' ' && **byte != b'\t');
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b",;#&\"'`<>|}])\\/".contains(byte);
+    ends(next) && (candidate.glued() && after != Some(&b'=') || after.is_none_or(ends))
 }
 
 /// Whether an unquoted value is an expression: a call, an index, or names with dots between them.
@@ -268,6 +314,31 @@ fn wordy(value: &[u8]) -> bool {
         .count();
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     turns == 0 && digits * 4 <= value.len()
+}
+
+/// Whether the value is a name in a program: words in capitals and small letters, with a number in it at most.
+fn named(value: &[u8]) -> bool {
+    let turns = value
+        .windows(2)
+        .filter(|pair| pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic())
+        .count();
+    let constant = !value.iter().any(u8::is_ascii_lowercase);
+    let (mut words, mut letters, mut run) = (0, 0, 0);
+    for (at, byte) in value.iter().enumerate() {
+        let letter = byte.is_ascii_alphabetic();
+        letters += usize::from(letter);
+        // A word goes on in small letters, or begins anew with a capital; a constant is all capitals.
+        let goes_on = byte.is_ascii_lowercase() || constant && letter;
+        if !goes_on && run >= 3 {
+            words += run;
+        }
+        run = if goes_on { run + 1 } else { usize::from(letter) };
+        if at + 1 == value.len() && run >= 3 {
+            words += run;
+        }
+    }
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    turns <= 1 && digits * 3 <= value.len() && words * 4 >= letters * 3
 }
 
 /// Whether somebody encrypted the value already: it is meant to be kept this way.

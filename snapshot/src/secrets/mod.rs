@@ -15,6 +15,8 @@
 mod allow;
 mod encoding;
 mod engine;
+#[cfg(test)]
+mod examples;
 mod finding;
 mod judge;
 mod paths;
@@ -22,6 +24,8 @@ mod prefilter;
 mod rule;
 mod rules;
 mod scan;
+#[cfg(test)]
+mod tests;
 
 pub use allow::{AllowError, AllowList};
 pub use finding::Finding;

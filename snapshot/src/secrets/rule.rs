@@ -15,6 +15,24 @@ pub(super) struct Candidate<'a> {
     pub quoted: bool,
 }
 
+impl Candidate<'_> {
+    /// What the pattern matched before the secret: name, operator, quotes.
+    pub fn name(&self) -> &[u8] {
+        let end = self.matched.len().saturating_sub(self.secret.len());
+        &self.matched[..end]
+    }
+
+    /// Whether the value stands directly behind an equals sign.
+    pub fn glued(&self) -> bool {
+        self.name().last() == Some(&b'=')
+    }
+
+    /// Whether name and value are members of a list.
+    pub fn listed(&self) -> bool {
+        self.name().iter().rev().find(|byte| !b" \t\"'`\\".contains(byte)) == Some(&b',')
+    }
+}
+
 /// Where the pattern starts, seen from the literal that was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Start {
@@ -39,6 +57,8 @@ pub(super) struct Rule {
     pub start: Start,
     /// Bytes after the start of the literal that the pattern may look at.
     pub reach: usize,
+    /// Letters, digits and signs of tokens that follow the literal at least: asked before the pattern runs.
+    pub follow: usize,
     /// Bytes pattern of the crate `regex`, without Unicode. Group 1, where there is one, is the secret.
     pub pattern: &'static str,
     /// A letter, digit or underscore directly before the match refuses it.
@@ -68,6 +88,7 @@ impl Rule {
             exact: true,
             start: Start::AtLiteral,
             reach: 512,
+            follow: 8,
             pattern,
             left: true,
             right: true,
@@ -86,6 +107,7 @@ impl Rule {
     ) -> Rule {
         Rule {
             exact: false,
+            follow: 0,
             binary: false,
             left: false,
             ..Rule::token(name, what, literals, pattern)
@@ -95,6 +117,12 @@ impl Rule {
     /// Sets where the pattern starts.
     pub const fn before(mut self, bytes: usize) -> Rule {
         self.start = Start::Before(bytes);
+        self
+    }
+
+    /// Sets how many bytes of a token follow the literal.
+    pub const fn follow(mut self, bytes: usize) -> Rule {
+        self.follow = bytes;
         self
     }
 

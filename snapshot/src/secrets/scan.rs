@@ -121,17 +121,17 @@ impl<'s> FileScan<'s> {
                 };
                 match self.engine.confirm(&self.buffer, start, gram.literal) {
                     None => {}
-                    Some(Use::Comment) => {
+                    Some((Use::Comment, _)) => {
                         self.effort.literals += 1;
                         let line = self.line_of(start);
                         self.settle(line);
                         let end = self.buffer.len().min(start + COMMENT.len() + 200);
                         self.comments.push(Comment::read(&self.buffer[start..end], line));
                     }
-                    Some(Use::Rule(rank)) => {
+                    Some((Use::Rule(rank), length)) => {
                         self.effort.literals += 1;
                         if !binary || self.engine.rules[rank].rule.binary {
-                            self.examine(start, rank);
+                            self.examine(start, length, rank);
                         }
                     }
                 }
@@ -140,10 +140,10 @@ impl<'s> FileScan<'s> {
         self.at = self.at.max(end);
     }
 
-    /// Runs a rule whose literal stands at `start` of the buffer.
-    fn examine(&mut self, start: usize, rank: usize) {
+    /// Runs a rule whose literal of `length` bytes stands at `start` of the buffer.
+    fn examine(&mut self, start: usize, length: usize, rank: usize) {
         let compiled = &self.engine.rules[rank];
-        if !compiled.may_start(&self.buffer, start) {
+        if !compiled.may_match(&self.buffer, start, length) {
             return;
         }
         self.effort.patterns += 1;

@@ -79,6 +79,7 @@ pub(super) const RULES: &[Rule] = &[
         &["7Q~", "8Q~"],
         r"[A-Za-z0-9_~.]{3}[78]Q~[A-Za-z0-9_~.-]{31,34}",
     )
+    .follow(0)
     .before(3)
     .entropy(3.5),
     Rule::named(
@@ -94,6 +95,7 @@ pub(super) const RULES: &[Rule] = &[
         &["AZDO"],
         r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}",
     )
+    .follow(4)
     .before(76)
     .entropy(3.5),
     Rule::token(
@@ -219,20 +221,19 @@ pub(super) const RULES: &[Rule] = &[
     .accept(mixed),
 ];
 
-/// Letters and digits both: words and constants are no keys.
+/// Of capitals, small letters and digits at least two: words and constants are no keys.
 fn mixed(candidate: &Candidate<'_>) -> bool {
-    let digits = candidate
-        .secret
+    let kinds: [fn(&u8) -> bool; 3] = [u8::is_ascii_uppercase, u8::is_ascii_lowercase, u8::is_ascii_digit];
+    let kinds = kinds
         .iter()
-        .filter(|byte| byte.is_ascii_digit())
+        .filter(|kind| candidate.secret.iter().any(|byte| kind(byte)))
         .count();
-    digits >= 2 && digits < candidate.secret.len() && !super::super::judge::stands_in(candidate.secret)
+    kinds >= 2 && !super::super::judge::stands_in(candidate.secret)
 }
 
 /// The name says that the value is a key or a token, not an account or a zone.
 fn secret_name(candidate: &Candidate<'_>) -> bool {
-    let name_end = candidate.matched.len() - candidate.secret.len();
-    let name = candidate.matched[..name_end].to_ascii_lowercase();
+    let name = candidate.name().to_ascii_lowercase();
     let says = |word: &[u8]| name.windows(word.len()).any(|window| window == word);
     (says(b"key") || says(b"token") || says(b"secret"))
         && candidate.secret.iter().any(u8::is_ascii_digit)

@@ -111,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
         r"bkua_([a-z0-9]{40})",
     ),
     Rule::named(
-        "travis-codecov-token",
+        "build-service-token",
         "token of a build service",
         &["codecov", "coveralls", "travis"],
         concat!(

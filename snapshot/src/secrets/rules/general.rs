@@ -24,7 +24,7 @@ pub(super) const RULES: &[Rule] = &[
         &["secret", "token", "api_key", "apikey", "api-key", "access_key", "accesskey", "access-key", "auth_key", "authkey", "private_key", "encryption_key", "signing_key", "master_key", "license_key", "credential", "bearer", "secret_id"],
         concat!(
             r"(?:secret|token|(?:api|access|auth|private|encryption|signing|master|license)[_-]?key|credentials?|bearer)",
-            r"(?:[_-]?(?:access|api)?[_-]?(?:key|id_key|base|value|string|text|plain|prod|dev|live|base64|hex|[0-9]))?s?",
+            r"(?:[_-]?(?:access|api|key|base64|base|value|string|text|plain|prod|dev|live|hex|[0-9])){0,3}s?",
             set!(),
             r"([a-z0-9_+/=.~:%!@^*-]{16,})"
         ),

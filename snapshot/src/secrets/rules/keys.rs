@@ -12,6 +12,7 @@ pub(super) const RULES: &[Rule] = &[
         // Escaped line ends, quotes, comment signs and PEM headers may stand between the first line and the key.
         r#"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----((?:[^-A-Za-z0-9]|[\r\n]{1,2}[^\r\n]{0,10}[A-Z][A-Za-z-]{2,20}: [^\r\n]{0,80}|\\[nrt]|\\u000[ad]){1,60}[A-Za-z0-9+/=]{24}(?:[A-Za-z0-9+/=\s"'\\,#*])*)"#,
     )
+    .follow(0)
     .reach(2048)
     .anywhere()
     .accept(key_body),
@@ -30,6 +31,7 @@ pub(super) const RULES: &[Rule] = &[
         &["Private-Lines: "],
         r"Private-Lines: [0-9]{1,3}\r?\n([A-Za-z0-9+/=\r\n]{32,})",
     )
+    .follow(0)
     .reach(2048)
     .anywhere(),
     Rule::token(

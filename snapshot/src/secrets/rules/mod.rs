@@ -13,10 +13,11 @@ mod urls;
 
 use super::rule::Rule;
 
-/// What stands between a name and its value in configuration, code and markup: quotes, an operator, quotes.
+/// What stands between a name and its value in configuration, code and markup: quotes, an operator, quotes. A comma is
+/// an operator only behind a quoted name, as in a call with name and value.
 macro_rules! set {
     () => {
-        r#"(?:\\?["'`\]]){0,2}[ \t]{0,20}(?:=>|:=|[=:,>]|</key>\s{0,40}<string>)[ \t]{0,20}(?:[bru]{1,2}["'])?(?:\\?["'`]){0,3}"#
+        r#"(?:(?:\\?["'`\]]){1,2}[ \t]{0,20},|(?:\\?["'`\]]){0,2}[ \t]{0,20}(?:=>|:=|[=:>]|</key>\s{0,40}<string>))[ \t]{0,20}(?:[bru]{1,2}["'])?(?:\\?["'`]){0,3}"#
     };
 }
 /// The rest of a name behind the word that gives it away.

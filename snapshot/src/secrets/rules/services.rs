@@ -43,6 +43,7 @@ pub(super) const RULES: &[Rule] = &[
         r"[0-9]{8,10}(:AA[A-Za-z0-9_-]{32,33})",
     )
     .before(10)
+    .inside()
     .entropy(3.5),
     Rule::token(
         "stripe-key",
@@ -73,9 +74,10 @@ pub(super) const RULES: &[Rule] = &[
     )
     .accept(named_secret),
     Rule::token("mailgun-private-key", "Mailgun key", &["key-"], r"key-([0-9a-f]{32})").entropy(3.3),
-    Rule::token("mailchimp-key", "Mailchimp key", &["-us"], r"[0-9a-f]{32}-us[0-9]{1,2}").before(32).entropy(3.3),
+    Rule::token("mailchimp-key", "Mailchimp key", &["-us"], r"[0-9a-f]{32}-us[0-9]{1,2}").follow(1)
+    .before(32).entropy(3.3),
     Rule::token("brevo-key", "Brevo key", &["xkeysib-", "xsmtpsib-"], r"x(?:key|smtp)sib-([a-f0-9]{64}-[A-Za-z0-9]{16})"),
-    Rule::token("postmark-resend-key", "Resend key", &["re_"], r"re_([A-Za-z0-9]{8}_[A-Za-z0-9]{24})").entropy(3.5).accept(digits),
+    Rule::token("resend-key", "Resend key", &["re_"], r"re_([A-Za-z0-9]{8}_[A-Za-z0-9]{24})").entropy(3.5).accept(digits),
     Rule::token(
         "shopify-token",
         "Shopify token",
@@ -83,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
         r"shp(?:at|ca|pa|ss)_([a-fA-F0-9]{32})",
     ),
     Rule::token("square-token", "Square token", &["sq0atp-", "sq0csp-", "EAAA"], r"(?:sq0atp-([A-Za-z0-9_-]{22})|sq0csp-([A-Za-z0-9_-]{43})|EAAA([A-Za-z0-9_-]{60}))").entropy(3.5),
-    Rule::token("paypal-braintree-token", "Braintree token", &["access_token$production$"], r"access_token\$production\$([a-z0-9]{16}\$[a-f0-9]{32})"),
+    Rule::token("braintree-token", "Braintree token", &["access_token$production$"], r"access_token\$production\$([a-z0-9]{16}\$[a-f0-9]{32})"),
     Rule::token("razorpay-key", "Razorpay key", &["rzp_live_"], r"rzp_live_([A-Za-z0-9]{14})").entropy(2.8),
     Rule::token("shippo-token", "Shippo token", &["shippo_live_", "shippo_test_"], r"shippo_(?:live|test)_([a-fA-F0-9]{40})"),
     Rule::token("facebook-token", "Facebook token", &["EAAC", "EAAM", "EAAB"], r"EAA[CMB]([A-Za-z0-9]{100,})").entropy(3.8),
@@ -99,13 +101,13 @@ pub(super) const RULES: &[Rule] = &[
         "datadog-key",
         "Datadog key",
         &["datadog", "dd_api", "dd_app", "dd-api"],
-        concat!(r"(?:datadog|dd[_-](?:api|app))", tail!(), set!(), r"([0-9a-f]{32}|[0-9a-f]{40})"),
+        concat!(r"(?:datadog|dd[_-](?:api|app))", tail!(), set!(), r"([0-9a-f]{40}|[0-9a-f]{32})"),
     )
     .accept(named_secret),
     Rule::token("dynatrace-token", "Dynatrace token", &["dt0c01.", "dt0s01."], r"dt0[cs]01\.([A-Z0-9]{24}\.[A-Z0-9]{64})"),
     Rule::token("posthog-key", "PostHog personal key", &["phx_"], r"phx_([A-Za-z0-9]{43,50})"),
     Rule::token("easypost-key", "EasyPost key", &["EZAK", "EZTK"], r"EZ[AT]K([A-Za-z0-9]{54})"),
-    Rule::token("duffel-frameio-token", "Frame.io or Duffel token", &["fio-u-", "duffel_live_"], r"(?:fio-u-([A-Za-z0-9_=-]{64})|duffel_live_([A-Za-z0-9_=-]{43}))"),
+    Rule::token("frame-io-token", "Frame.io or Duffel token", &["fio-u-", "duffel_live_"], r"(?:fio-u-([A-Za-z0-9_=-]{64})|duffel_live_([A-Za-z0-9_=-]{43}))"),
     Rule::token("1password-token", "1Password service account token", &["ops_eyJ"], r"ops_(eyJ[A-Za-z0-9+/]{250,})").reach(1000),
     Rule::token("1password-secret-key", "1Password secret key", &["A3-"], r"A3-([A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5})").entropy(3.6).accept(digits),
     Rule::token("teams-webhook", "Microsoft Teams webhook", &[".webhook.office.com/"], r"\.webhook\.office\.com/webhookb2/([a-f0-9-]{36}@[a-f0-9-]{36}/IncomingWebhook/[a-f0-9]{32}/[a-f0-9-]{36})").inside(),
@@ -124,8 +126,7 @@ fn digits(candidate: &Candidate<'_>) -> bool {
 
 /// The name says key, token, secret or password.
 fn named_secret(candidate: &Candidate<'_>) -> bool {
-    let name_end = candidate.matched.len() - candidate.secret.len();
-    let name = candidate.matched[..name_end].to_ascii_lowercase();
+    let name = candidate.name().to_ascii_lowercase();
     let says = |word: &[u8]| name.windows(word.len()).any(|window| window == word);
     (says(b"key") || says(b"token") || says(b"secret") || says(b"auth") || says(b"pass"))
         && candidate.secret.iter().any(u8::is_ascii_digit)

@@ -23,7 +23,7 @@ pub(super) const RULES: &[Rule] = &[
     )
     .open()
     .entropy(3.3)
-    .accept(judge::unlike_words),
+    .accept(judge::token_in_url),
     Rule::named(
         "authorization-header",
         "credentials in an Authorization header",
@@ -69,7 +69,7 @@ fn header(candidate: &Candidate<'_>) -> bool {
 }
 
 fn netrc(candidate: &Candidate<'_>) -> bool {
-    !candidate.secret.starts_with(b"$") && judge::no_common_password(candidate)
+    !candidate.secret.iter().any(|byte| b"$\"'{<".contains(byte)) && judge::no_common_password(candidate)
 }
 
 /// The example of jwt.io and of every manual: subject 1234567890.
