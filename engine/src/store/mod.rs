@@ -32,6 +32,7 @@ pub use cache::Cache;
 pub use commit_graph::CommitGraph;
 pub use error::{Error, Fault};
 use lookup::Lookup;
+pub(crate) use loose::LooseFolders;
 pub use pack::Pack;
 pub use reader::Reader;
 
@@ -148,9 +149,7 @@ impl Store {
     /// Whether the packs are still those that this store opened, as far as their folders tell. Packs that are added
     /// while it is asked, or in the same tick of the file system's clock, may go unnoticed.
     pub fn is_current(&self) -> bool {
-        folders(&self.objects, &self.alternates)
-            .map(changed)
-            .eq(self.changed.iter().copied())
+        self.object_dirs().map(changed).eq(self.changed.iter().copied())
     }
 
     /// The hash function of the repository.
@@ -301,7 +300,7 @@ impl Store {
 
     /// The own object folder, then the alternates.
     fn object_dirs(&self) -> impl Iterator<Item = &Path> {
-        std::iter::once(self.objects.as_path()).chain(self.alternates.iter().map(PathBuf::as_path))
+        folders(&self.objects, &self.alternates)
     }
 
     /// Lends a reader from the pool.

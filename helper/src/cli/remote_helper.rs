@@ -1,6 +1,6 @@
 //! `git-remote-e2ee`: the program that Git starts for `e2ee::` URLs.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -13,6 +13,7 @@ use ingot_engine::repository::Repository;
 use ingot_engine::store::Store;
 
 use super::exit::{Code, Failure};
+use super::incoming::Incoming;
 use super::interrupt::Interrupt;
 use super::place::{self, Place};
 use super::progress::{Display, Mode};
@@ -21,7 +22,7 @@ use crate::gitremote::backend::{Backend, Fetched, Listed, Listing, Outcome, Upda
 use crate::gitremote::options::{Lease, Options};
 use crate::gitremote::{self, serve};
 use crate::remote::decide::{Change, Decision, History as _, Refs, Target};
-use crate::remote::{FetchOptions, Local, PushOptions};
+use crate::remote::{FetchOptions, Local, PushOptions, refnames};
 
 /// Runs the program with its arguments, its own name left out, and returns how it ends.
 pub fn main(args: Vec<OsString>) -> Code {
@@ -77,11 +78,16 @@ struct Helper {
     locked: bool,
     /// `.keep` files that go when Git has ended the conversation, and with it moved its references.
     keep: Vec<PathBuf>,
+    /// What Git need not look through again.
+    incoming: Incoming,
 }
 
 impl Drop for Helper {
     fn drop(&mut self) {
         remove_keep_files(&self.keep);
+        if let Some(repository) = &self.repository {
+            self.incoming.release(repository);
+        }
     }
 }
 
@@ -116,6 +122,7 @@ impl Helper {
             listed_format: None,
             locked: false,
             keep: Vec::new(),
+            incoming: Incoming::default(),
         })
     }
 
@@ -255,6 +262,15 @@ impl Backend for Helper {
                 self.place.url
             );
             return Err(Failure::failed(message).next("see: git ls-remote"));
+        }
+        // A clone is told in words, and a reference that it did not make ends it.
+        if !options.cloning && connected {
+            let branches = fetched.view.refs().iter();
+            let tips: BTreeSet<ObjectId> = branches
+                .filter(|(name, _)| refnames::is_branch(name))
+                .map(|(_, id)| *id)
+                .collect();
+            self.incoming.hold(repository, &tips, fetched.objects);
         }
         let lock = if self.locked { None } else { self.keep.pop() };
         self.locked |= lock.is_some();
