@@ -27,9 +27,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 const GROUP_BYTES: u64 = 64 << 20;
 /// The most blobs that are wanted in one request.
 const GROUP_BLOBS: usize = 1000;
-/// No object but the parts of packs may be larger.
+/// No object but the parts of packs may be larger, and no answer needs more than this.
 const KEPT_LIMITS: Limits = Limits {
-    pack_bytes: u64::MAX,
+    pack_bytes: 4 << 30,
     objects: u32::MAX,
     object_bytes: FOLDER_LIMIT,
     held_bytes: FOLDER_LIMIT,
