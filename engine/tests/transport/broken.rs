@@ -127,6 +127,69 @@ fn a_push_that_is_cut_anywhere_is_never_told_wrong() {
     assert!(unknown > 4, "{unknown}");
 }
 
+#[test]
+fn conversations_may_come_in_crumbs() {
+    let (host, bare, _) = served();
+    for (port, scheme) in [(host.daemon().port(), "git"), (host.http().port(), "http")] {
+        for piece in [1, 3] {
+            let wire = Wire::start(port, Cut::Pieces(piece));
+            let url = format!("{scheme}://127.0.0.1:{}/x.git", wire.port());
+            for version in ["0", "2"] {
+                let client = Client::new(Format::Sha1);
+                client.config("protocol.version", version);
+                fetch_all(&client, &url).unwrap();
+            }
+            let client = Client::new(Format::Sha1);
+            let tip = client.repo.commit("one");
+            let name = format!("{scheme}-{piece}");
+            let report = try_push(&client, &url, &name, &tip).unwrap();
+            assert!(matches!(report.refs[0].status, Status::Done { .. }));
+            assert_eq!(refs_of(&bare)[&format!("refs/heads/{name}")], tip);
+        }
+    }
+}
+
+#[test]
+fn an_ssh_connection_that_is_cut_is_never_told_wrong() {
+    let (host, bare, _) = served();
+    let client = Client::new(Format::Sha1);
+    let tip = client.repo.commit("one");
+    let url = format!("host.example:{}", bare.display());
+    let mut seen = [0; 3];
+    for limit in [0, 3, 100, 200, 240, 280, 320, 360, 400, 5000] {
+        // What head(1) does, but at once.
+        let pass = format!(
+            "python3 -c 'import os\nleft = {limit}\nwhile left:\n  data = os.read(0, left)\n  if not data: break\n  os.write(1, data)\n  left -= len(data)\n'"
+        );
+        let answers = Ssh::with(&format!("sh -c \"$*\" | {{ {pass}; kill -9 $$; }}"));
+        let requests = Ssh::with(&format!("{pass} | sh -c \"$*\""));
+        for (way, ssh) in [("answers", &answers), ("requests", &requests)] {
+            let program = ssh.program();
+            client
+                .repo
+                .git(&["config", "core.sshCommand", program.to_str().unwrap()]);
+            let name = format!("{way}-{limit}");
+            let result = try_push(&client, &url, &name, &tip);
+            let taken = || refs_of(&bare).contains_key(&format!("refs/heads/{name}"));
+            match result {
+                Ok(report) => {
+                    let done = matches!(report.refs[0].status, Status::Done { .. });
+                    assert_eq!(done, taken(), "{name}: {report:?}");
+                    seen[0] += 1;
+                }
+                Err(error) if error.is_outcome_unknown() => seen[1] += 1,
+                Err(error) => {
+                    assert!(error.is_transient(), "{name}: {error}");
+                    assert!(!taken(), "{name}: {error}");
+                    seen[2] += 1;
+                }
+            }
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
+    drop(host);
+}
+
 /// A server that says the same to everybody, whatever it hears.
 fn liar(answer: impl Fn(&mut dyn Write) -> std::io::Result<()> + Send + 'static) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
