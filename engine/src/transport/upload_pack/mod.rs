@@ -170,6 +170,11 @@ impl UploadPack {
             || capabilities.has("allow-any-sha1-in-want")
     }
 
+    /// Whether [`UploadPack::refs`] asks the server each time.
+    pub fn lists_anew(&self) -> bool {
+        self.advertisement.version == Version::V2
+    }
+
     /// The references whose names start with one of `prefixes`, or all of them without any. Asked for anew each time in
     /// version 2 of the protocol; otherwise what the server said when the connection was made.
     pub fn refs(&mut self, prefixes: &[&BStr]) -> Result<Vec<AdvertisedRef>, Error> {
