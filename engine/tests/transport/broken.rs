@@ -3,9 +3,16 @@
 use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use bstr::ByteSlice as _;
 use gix_hash::ObjectId;
-use ingot_engine::transport::{Command, Error, Fetch, Haves, Push, PushError, Report, Status};
+use ingot_engine::repository::Repository;
+use ingot_engine::transport::{
+    Address, Command, Environment, Error, Fetch, Haves, Messages, Options, Push, PushError, Remote, Report,
+    Status,
+};
 use ingot_testdata::repo::Format;
 use ingot_testdata::serve::cut::{Cut, Wire};
 use ingot_testdata::serve::ssh::Ssh;
@@ -429,4 +436,68 @@ fn an_ssh_program_that_fails_is_told_of() {
     client.config("protocol.ssh.allow", "never");
     let error = client.try_remote("host.example:x.git").unwrap_err();
     assert!(matches!(error, Error::NotAllowed { .. }), "{error}");
+}
+
+/// Wants to stop once the flag is up.
+#[derive(Default)]
+struct Stop(AtomicBool);
+
+impl Messages for Stop {
+    fn interrupted(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A server that lets itself be greeted, and then only listens, or not even that.
+fn mute(listens: bool) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let caps = format!("{} capabilities^{{}}\0report-status\n", "0".repeat(40));
+        stream.write_all(&line(caps.as_bytes())).unwrap();
+        stream.write_all(b"0000").unwrap();
+        match listens {
+            true => drop(std::io::copy(&mut stream, &mut std::io::sink())),
+            false => std::thread::sleep(std::time::Duration::from_secs(60)),
+        }
+    });
+    port
+}
+
+#[test]
+fn an_interrupted_push_is_told_by_how_far_it_came() {
+    let client = Client::new(Format::Sha1);
+    let repository = Repository::open(client.repo.path()).unwrap();
+    for listens in [true, false] {
+        let stop = Arc::new(Stop::default());
+        let url = format!("git://127.0.0.1:{}/x.git", mute(listens));
+        let address = Address::parse(url.as_bytes().as_bstr()).unwrap();
+        let options = Options::read_with(&repository.config(), &address, Environment::default()).unwrap();
+        let to = Remote::new(address, options, stop.clone())
+            .receive_pack()
+            .unwrap();
+        let push = Push {
+            commands: vec![Command::create("refs/heads/main", id(ID))],
+            ..Push::default()
+        };
+        let result = to.push(push, |out| {
+            if !listens {
+                stop.0.store(true, Ordering::SeqCst);
+                // More than fits on the way.
+                return out.write_all(&vec![0; 64 << 20]);
+            }
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(300));
+                stop.0.store(true, Ordering::SeqCst);
+            });
+            out.write_all(&[0; 100])
+        });
+        match result.unwrap_err() {
+            PushError::Remote(error) if listens => assert!(error.is_outcome_unknown(), "{error}"),
+            PushError::Remote(error) => assert!(matches!(error, Error::Interrupted), "{error}"),
+            PushError::Pack(error) => panic!("{error}"),
+        }
+    }
 }
