@@ -89,6 +89,21 @@ pub(super) fn all() -> Vec<Example> {
             ],
         ),
         example(
+            "key-variable",
+            [
+                format!("export WEATHER{}={}", "_KEY", noise(HEX, 32)),
+                format!("  \"MAPS{}\": \"{}\"", "_KEY", noise(MIXED, 40)),
+            ],
+            [
+                format!("RELEASE_PUBLIC_KEY={}", noise(MIXED, 44)),
+                format!("CACHE_KEY: {}", noise(HEX, 40)),
+                format!("sort_key = {}", noise(HEX, 40)),
+                "DEPLOY_KEY=$DEPLOY_KEY_1234567890".to_owned(),
+                "SIGNING_KEY=/etc/keys/release-2024-01.pem".to_owned(),
+                "HKEY_LOCAL_MACHINE_KEY=Software1Microsoft2Windows3Run".to_owned(),
+            ],
+        ),
+        example(
             "password-option",
             [
                 format!("mysql -h db --{} k9{}", "password", noise(MIXED, 12)),

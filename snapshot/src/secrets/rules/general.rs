@@ -1,7 +1,7 @@
 //! Assignments to names that speak of secrets. The last rules: whatever has a form of its own was named before.
 
 use super::super::judge;
-use super::super::rule::Rule;
+use super::super::rule::{Candidate, Rule};
 use super::set;
 
 pub(super) const RULES: &[Rule] = &[
@@ -35,6 +35,20 @@ pub(super) const RULES: &[Rule] = &[
     .reach(1100)
     .open()
     .accept(judge::generated),
+    // Environment variables say key and mean a secret; in small letters a key is one of a map.
+    Rule {
+        exact: true,
+        ..Rule::named(
+            "key-variable",
+            "key assigned to an environment variable",
+            &["_KEY"],
+            r#"[A-Z0-9_]{2,40}_KEY(?:\\?["'\]]){0,2}[ \t]{0,4}[=:][ \t]{0,4}(?:\\?["'`]){0,2}([A-Za-z0-9_+/=.~-]{20,})"#,
+        )
+    }
+    .before(42)
+    .reach(700)
+    .open()
+    .accept(variable),
     Rule::named(
         "password-option",
         "password or token on a command line",
@@ -45,3 +59,25 @@ pub(super) const RULES: &[Rule] = &[
     .entropy(2.9)
     .accept(judge::chosen),
 ];
+
+/// Public keys and keys of caches and tables are no secrets.
+fn variable(candidate: &Candidate<'_>) -> bool {
+    let public: [&[u8]; 11] = [
+        b"PUBLIC",
+        b"PUB_",
+        b"HOST_",
+        b"CACHE",
+        b"SORT",
+        b"PRIMARY",
+        b"FOREIGN",
+        b"PARTITION",
+        b"HKEY",
+        b"REGISTRY",
+        b"VERIFY",
+    ];
+    let name = candidate.name();
+    let open = public
+        .iter()
+        .any(|word| name.windows(word.len()).any(|part| part == *word));
+    !open && judge::generated(candidate)
+}
