@@ -92,6 +92,15 @@ pub(super) fn chosen(candidate: &Candidate<'_>) -> bool {
         && !encrypted(value)
 }
 
+/// A value behind a space, where words go on as they please.
+pub(super) fn set_in_shell(candidate: &Candidate<'_>) -> bool {
+    chosen(&Candidate {
+        rest: &[],
+        quoted: true,
+        ..*candidate
+    }) && candidate.secret.iter().any(u8::is_ascii_digit)
+}
+
 /// A password inside a URL, with whom it is for before it and where after it.
 pub(super) fn in_url(candidate: &Candidate<'_>) -> bool {
     let password = candidate.secret;
@@ -215,7 +224,7 @@ fn named(value: &[u8]) -> bool {
         }
     }
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
-    turns <= 1 && digits * 3 <= value.len() && words * 4 >= letters * 3
+    turns <= 1 && digits * 5 <= value.len() * 2 && words * 10 >= letters * 7
 }
 
 /// Whether somebody encrypted the value already: it is meant to be kept this way.

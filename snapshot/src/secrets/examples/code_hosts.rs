@@ -71,7 +71,21 @@ pub(super) fn all() -> Vec<Example> {
             ],
             [
                 "//registry.example.org/:_authToken=${NPM_TOKEN}",
+                "require_auth=true",
                 "always-auth=true",
+            ],
+        ),
+        example(
+            "npmrc-auth",
+            [format!(
+                "_au{}={}",
+                "th",
+                data_encoding::BASE64.encode(format!("me:{}", noise(MIXED, 12)).as_bytes())
+            )],
+            [
+                "_auth=<base64 of name and password>",
+                "this._auth = authenticate1",
+                "self._auth = authentication_of_somebody",
             ],
         ),
         example(

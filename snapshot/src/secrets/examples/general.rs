@@ -14,6 +14,13 @@ pub(super) fn all() -> Vec<Example> {
                 format!("[remote]\n{} = k9{}", "pass", noise(MIXED, 8)),
                 format!("remote{} = k9{}", "pass", noise(MIXED, 8)),
                 format!("auth {}: 'k9{}'", "pass", noise(MIXED, 8)),
+                format!("\tps{}=\"k9{}\"", "k", noise(MIXED, 8)),
+                format!(
+                    "<add key=\"ClearText{}\" value=\"k9{}\" />",
+                    "Password",
+                    noise(MIXED, 8)
+                ),
+                format!("PG{}=k9{} psql -h db", "PASSWORD", noise(MIXED, 8)),
                 format!("\"{}\":\"k9{}\"", "password", noise(MIXED, 8)),
                 format!("<{0}>k9{1}</{0}>", "password", noise(MIXED, 8)),
                 format!(
@@ -80,6 +87,7 @@ pub(super) fn all() -> Vec<Example> {
                 "const token = await getAccessToken2(request, options);",
                 "tokens_per_second = 123456789012345678",
                 "secret: secretmanager1.projects.example.versions.latest",
+                "self, private_key: ed25519.Ed25519PrivateKey, rest",
                 "pub token: HaveAvx512ForAesGcm,",
                 "token: D3D10_SB_RESOURCE_RETURN_TYPE,",
                 "a(Token, SharedSecret, X25519HkdfSha256, XWing)",
@@ -104,14 +112,32 @@ pub(super) fn all() -> Vec<Example> {
             ],
         ),
         example(
+            "shell-variable",
+            [
+                format!("set -gx MAIL_{} k9{}", "PASSWORD", noise(MIXED, 10)),
+                format!("set --export --global API_{} {}", "TOKEN", noise(HEX, 32)),
+                format!("setenv MY_{} '{}'", "KEY", noise(MIXED, 24)),
+            ],
+            [
+                "set -gx API_TOKEN (pass show api1)",
+                "set -g key $key1234567",
+                "set -g fish_key_bindings fish_vi_key_bindings2",
+                "setenv SSH_KEY ~/.ssh/id_ed25519",
+            ],
+        ),
+        example(
             "password-option",
             [
                 format!("mysql -h db --{} k9{}", "password", noise(MIXED, 12)),
                 format!("deploy --{} {}", "token", noise(MIXED, 20)),
+                format!("sshpass -{} 'k9{}' ssh host", "p", noise(MIXED, 8)),
+                format!("gpg --{} k9{} -d x", "passphrase", noise(MIXED, 8)),
             ],
             [
                 "mysql --password --host db1.example.org",
                 "deploy --token $TOKEN1234",
+                "gpg --passphrase-fd 3 --batch",
+                "tool --token keychain-entry",
                 "tool --token <token1234>",
                 "--secret name-of-it",
             ],

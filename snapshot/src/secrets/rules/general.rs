@@ -10,10 +10,10 @@ pub(super) const RULES: &[Rule] = &[
         "password assigned to a name",
         &[
             "password", "passwd", "passphrase", "passwort", "_pass", "-pass", ".pass", "\"pass", "'pass", " pass", "\tpass",
-            "\npass", "epass", "lpass", "ppass", "_pwd", "pwd=",
+            "\npass", "epass", "lpass", "ppass", "_pwd", "psk=", "wpa-psk", "wifi-psk", "pwd=",
         ],
         concat!(
-            r#"(?:[a-z"'_.\s-]?pass(?:word|wd|phrase|wort)?|_?pwd)(?:[_-]?(?:value|string|text|plain|prod|dev|live|[0-9]))?"#,
+            r#"(?:[a-z"'_.\s-]?pass(?:word|wd|phrase|wort)?|_?pwd|(?:wpa-|wifi-)?psk)(?:[_-]?(?:value|string|text|plain|prod|dev|live|[0-9]))?"#,
             set!(),
             r#"([^\s"'`<>,;\\]{8,})"#
         ),
@@ -49,15 +49,25 @@ pub(super) const RULES: &[Rule] = &[
     .reach(700)
     .open()
     .accept(variable),
+    // Shells whose variables are set without an operator.
+    Rule::named(
+        "shell-variable",
+        "secret set in fish or csh",
+        &["set -", "setenv "],
+        r#"set(?:env|(?: -{1,2}[a-z-]{1,10}){1,4}) [a-z0-9_]{0,40}(?:key|token|secret|password|passwd|pass)[ \t]{1,4}["']?([^\s"'`<>;\\$()]{8,})"#,
+    )
+    .reach(700)
+    .open()
+    .accept(judge::set_in_shell),
     Rule::named(
         "password-option",
         "password or token on a command line",
-        &["--password", "--passwd", "--token", "--api-key", "--secret", "--pass"],
-        r#"--(?:pass(?:word|wd)?|token|api-key|secret)[ \t]{1,4}["']?([^\s"'`<>,;\\$|&()-][^\s"'`<>,;\\$|&()]{7,})"#,
+        &["--password", "--passwd", "--passphrase", "--token", "--api-key", "--secret", "--pass", "sshpass -p"],
+        r#"(?:--(?:pass(?:word|wd|phrase)?|token|api-key|secret)[ \t]{1,4}|sshpass -p[ \t]{0,4})["']?([^\s"'`<>,;\\$|&()-][^\s"'`<>,;\\$|&()]{7,200})"#,
     )
     .open()
-    .entropy(2.9)
-    .accept(judge::chosen),
+    .entropy(2.7)
+    .accept(judge::set_in_shell),
 ];
 
 /// Public keys and keys of caches and tables are no secrets.
