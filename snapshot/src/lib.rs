@@ -2,5 +2,21 @@
 
 #![forbid(unsafe_code)]
 
+pub mod archive;
+pub mod capture;
+pub mod cli;
+pub mod config;
+pub mod diff;
+pub mod manifest;
+pub mod names;
 pub mod packages;
+pub mod prune;
+pub mod restore;
+pub mod rooted;
+pub mod rules;
 pub mod secrets;
+pub mod show;
+pub mod tracked;
+pub mod transfer;
+pub mod verify;
+pub mod watch;
