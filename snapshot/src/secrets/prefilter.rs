@@ -157,10 +157,12 @@ fn gram([a, b, c]: [u8; 3], literal: u16, offset: u16) -> Gram {
     }
 }
 
-/// A hash of the three low bytes: the factor has no low byte, so the fourth is multiplied out of the word.
+/// A hash of the three low bytes: the factor has no low byte, so the fourth is multiplied out of the word. Of some
+/// thousand factors this one lets the frequent triples of prose, code and configuration share the fewest slots with
+/// those of literals.
 #[inline]
 fn hash(word: u32) -> u32 {
-    word.wrapping_mul(0x9e37_7900)
+    word.wrapping_mul(0x2d3f_1100)
 }
 
 /// The slot of a hash, and the bit that is set in it.
