@@ -134,7 +134,10 @@ impl Home {
             String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
         // A machine without a snapshot of its own is no fault.
         let fault = |line: &&str| !line.starts_with("notice: HEAD points to an unborn branch");
-        assert!(said.status.success() && text.lines().filter(fault).all(str::is_empty), "{text}");
+        assert!(
+            said.status.success() && text.lines().filter(fault).all(str::is_empty),
+            "{text}"
+        );
     }
 
     /// The entries of the newest snapshot by path, as `show` lists them.
