@@ -199,3 +199,16 @@ fn two_runs_do_not_meet() {
     assert!(waiting.wait().unwrap().success());
     assert!(started.elapsed().as_secs() < 9);
 }
+
+#[test]
+fn what_a_killed_run_left_is_removed() {
+    let home = Home::new();
+    let pack = home.repository().join("objects/pack");
+    std::fs::write(pack.join("tmp_pack_new_0123"), "half").unwrap();
+    std::fs::write(pack.join("tmp_idx_new_0123"), "half").unwrap();
+    std::fs::write(pack.join("tmp_pack_of_git"), "not ours").unwrap();
+    home.write("t/a", "a");
+    home.rivet(&["snapshot"]).good();
+    assert!(!pack.join("tmp_pack_new_0123").exists() && !pack.join("tmp_idx_new_0123").exists());
+    assert!(pack.join("tmp_pack_of_git").exists());
+}
