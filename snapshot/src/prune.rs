@@ -205,7 +205,7 @@ fn rewrite(
     let edits = edits.into_iter().collect::<Result<Vec<_>, _>>()?;
     let options = refs::Options {
         fs: Arc::clone(fs),
-        pack: false,
+        ..refs::Options::default()
     };
     Transaction::prepare(repository, edits, &options)?.commit()?;
     Ok(parent)

@@ -109,8 +109,8 @@ impl Store<'_> {
 
     /// Whether anybody has begun a repository there.
     fn is_begun(&self) -> Result<bool, Error> {
-        let storage = place::directory(&self.url).map_err(|failure| Error::Place(failure.to_string()))?;
-        use ingot_helper::storage::Storage as _;
+        let storage = place::storage(&self.url, None, Path::new("/"))
+            .map_err(|failure| Error::Place(failure.to_string()))?;
         match storage.head() {
             Ok(head) => Ok(head.is_some()),
             Err(ingot_helper::storage::Error::Unreachable { .. }) => Ok(false),

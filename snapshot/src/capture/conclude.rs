@@ -125,7 +125,7 @@ fn publish(
         .because(format!("snapshot: {subject}"));
     let refs = RefOptions {
         fs: Arc::clone(&options.fs),
-        pack: false,
+        ..RefOptions::default()
     };
     Transaction::prepare(archive.repository(), vec![edit], &refs)?.commit()?;
     Ok(())

@@ -747,8 +747,11 @@ fn services() -> Vec<Example> {
         ),
         example(
             "mailchimp-key",
-            [format!("{}-u{}14", noise(HEX, 32), "s")],
-            ["en-us1", "keyboard-us"],
+            [
+                format!("MAILCHIMP_API_{}={}-u{}14", "KEY", noise(HEX, 32), "s"),
+                format!("mandrill_{}: {}", "key", noise(MIXED, 22)),
+            ],
+            ["mailchimp_list = 0123456789", "MAILCHIMP_API_KEY=<key>-us14"],
         ),
         example(
             "brevo-key",
@@ -757,8 +760,16 @@ fn services() -> Vec<Example> {
         ),
         example(
             "resend-key",
-            [format!("r{}_{}_{}", "e", noise(MIXED, 8), noise(MIXED, 24))],
-            ["re_compile_pattern", "core_abcdefgh_abcdefghijklmnopqrstuvwx"],
+            [format!(
+                "RESEND_API_{}=re_{}_{}",
+                "KEY",
+                noise(MIXED, 8),
+                noise(MIXED, 24)
+            )],
+            [
+                "resend_api_key = re_xxxxxxxx_xxxxxxxxxxxxxxxxxxxxxxxx",
+                "resend: true",
+            ],
         ),
         example(
             "shopify-token",
@@ -815,8 +826,13 @@ fn services() -> Vec<Example> {
         ),
         example(
             "airtable-token",
-            [format!("pa{}{}.{}", "t", noise(MIXED, 14), noise(HEX, 64))],
-            ["pattern", "patABCDEFGHIJKLMN.short"],
+            [format!(
+                "AIRTABLE_{}=pat{}.{}",
+                "TOKEN",
+                noise(MIXED, 14),
+                noise(HEX, 64)
+            )],
+            ["airtable_base = appABCDEFGHIJKLMN", "airtable.key = keyboard"],
         ),
         example(
             "grafana-token",
@@ -907,7 +923,7 @@ fn services() -> Vec<Example> {
             ],
             [
                 "sonar.token=${SONAR_TOKEN}".to_owned(),
-                format!("plex_id = {}", noise(HEX, 32)),
+                format!("okta_id = {}", noise(HEX, 32)),
                 "complex_token_kind = identifier_or_keyword_or_string".to_owned(),
             ],
         ),
@@ -1025,6 +1041,9 @@ fn general() -> Vec<Example> {
                 format!("DB_{}=k9{}", "PASSWORD", noise(MIXED, 8)),
                 format!("  {}: k9-{}\n", "passphrase", noise(MIXED, 8)),
                 format!("set imap_{} = \"k9{}\"", "pass", noise(MIXED, 8)),
+                format!("[remote]\n{} = k9{}", "pass", noise(MIXED, 8)),
+                format!("remote{} = k9{}", "pass", noise(MIXED, 8)),
+                format!("auth {}: 'k9{}'", "pass", noise(MIXED, 8)),
                 format!("\"{}\":\"k9{}\"", "password", noise(MIXED, 8)),
                 format!("<{0}>k9{1}</{0}>", "password", noise(MIXED, 8)),
                 format!(

@@ -186,7 +186,7 @@ pub(super) fn generated(candidate: &Candidate<'_>) -> bool {
         && !reference(value)
         && !uuid(value)
         && !wordy(value)
-        && !(!candidate.quoted && named(value))
+        && (candidate.quoted || !named(value))
         && !stands_in(value)
         && !encrypted(value)
 }
@@ -203,7 +203,7 @@ pub(super) fn chosen(candidate: &Candidate<'_>) -> bool {
         && letter
         && (digit || candidate.quoted && symbol)
         && ends_well(candidate)
-        && !(!candidate.quoted && code(value))
+        && (candidate.quoted || !code(value))
         && !(candidate.listed() && wordy(value))
         && !reference(value)
         && !uuid(value)

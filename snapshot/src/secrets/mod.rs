@@ -1,6 +1,6 @@
 //! Finds secrets before they are stored.
 //!
-//! A [`Scanner`] knows the [rules](rules) and what is allowed; a [`FileScan`] takes the bytes of one file as they are
+//! A [`Scanner`] knows the rules and what is allowed; a [`FileScan`] takes the bytes of one file as they are
 //! read and never holds more than some hundred KiB of them. What it finds does not depend on how the bytes are cut.
 //!
 //! One pass: a table over four-byte pieces of all literals tells where a rule may match, and only there does the
@@ -50,6 +50,8 @@ pub struct RuleInfo {
     pub what: &'static str,
     /// Whether it looks at paths instead of content.
     pub path: bool,
+    /// Whether it applies to binary files, too.
+    pub binary: bool,
 }
 
 impl Scanner {
@@ -78,6 +80,7 @@ impl Scanner {
             name: rule.name,
             what: rule.what,
             path: false,
+            binary: rule.binary,
         });
         content.chain(paths::rules())
     }

@@ -231,6 +231,7 @@ pub(super) fn rules() -> impl Iterator<Item = RuleInfo> {
         name: rule.name,
         what: rule.what,
         path: true,
+        binary: true,
     })
 }
 

@@ -90,7 +90,7 @@ impl<'s> FileScan<'s> {
             self.effort.bytes += piece.len() as u64;
             self.encoding.append(piece, &mut self.buffer);
             if self.encoding.is_decided() && self.buffer.len() >= self.at + BLOCK {
-                self.advance(self.buffer.len().saturating_sub(self.engine.reach()));
+                self.advance(self.buffer.len().saturating_sub(self.engine.reach()) / 2 * 2);
                 self.forget();
             }
         }
@@ -109,11 +109,12 @@ impl<'s> FileScan<'s> {
         (self.findings, self.effort)
     }
 
-    /// Looks at every position before `end`.
+    /// Looks at every second position before `end`. Positions in the buffer are even where they are even in the file, so
+    /// that it makes no difference how the file was cut.
     fn advance(&mut self, end: usize) {
         let binary = self.encoding.is_binary();
         while let Some(stop) = self.engine.prefilter.next(&self.buffer, self.at, end) {
-            self.at = stop + 1;
+            self.at = stop + 2;
             self.effort.stops += 1;
             for gram in self.engine.prefilter.grams(&self.buffer, stop) {
                 let Some(start) = stop.checked_sub(usize::from(gram.offset)) else {
@@ -137,7 +138,7 @@ impl<'s> FileScan<'s> {
                 }
             }
         }
-        self.at = self.at.max(end);
+        self.at = self.at.max(end.next_multiple_of(2));
     }
 
     /// Runs a rule whose literal of `length` bytes stands at `start` of the buffer.
@@ -156,7 +157,8 @@ impl<'s> FileScan<'s> {
             return;
         }
         let redacted = finding::redact(compiled.rule, &self.buffer[found.matched.clone()], secret);
-        let line = self.line_of(start);
+        // A literal may begin with the end of the line before it.
+        let line = self.line_of(start + usize::from(self.buffer[start] == b'\n'));
         self.settle(line);
         if self.pending.len() < MAX_PENDING && self.findings.len() < MAX_FINDINGS {
             self.pending.push(Pending {
@@ -234,7 +236,7 @@ impl<'s> FileScan<'s> {
 
     /// Drops what no rule looks back to.
     fn forget(&mut self) {
-        let gone = self.at.saturating_sub(self.engine.behind());
+        let gone = self.at.saturating_sub(self.engine.behind()) / 2 * 2;
         if gone > 0 {
             self.line_of(gone);
             self.counted = self.counted.saturating_sub(gone);

@@ -11,6 +11,7 @@ mod blob;
 mod encoder;
 mod error;
 mod output;
+mod pieces;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

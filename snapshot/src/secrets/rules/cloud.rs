@@ -226,7 +226,7 @@ fn mixed(candidate: &Candidate<'_>) -> bool {
     let kinds: [fn(&u8) -> bool; 3] = [u8::is_ascii_uppercase, u8::is_ascii_lowercase, u8::is_ascii_digit];
     let kinds = kinds
         .iter()
-        .filter(|kind| candidate.secret.iter().any(|byte| kind(byte)))
+        .filter(|kind| candidate.secret.iter().any(*kind))
         .count();
     kinds >= 2 && !super::super::judge::stands_in(candidate.secret)
 }

@@ -8,9 +8,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule::named(
         "password-assignment",
         "password assigned to a name",
-        &["password", "passwd", "passphrase", "_pass", "-pass", "\"pass", "pass =", "pass=", "pass:", "passwort", "_pwd", "pwd="],
+        &[
+            "password", "passwd", "passphrase", "passwort", "_pass", "-pass", ".pass", "\"pass", "'pass", " pass", "\tpass",
+            "\npass", "epass", "lpass", "ppass", "_pwd", "pwd=",
+        ],
         concat!(
-            r#"["_-]?(?:pass(?:word|wd|phrase|wort)?|pwd)(?:[_-]?(?:value|string|text|plain|prod|dev|live|[0-9]))?"#,
+            r#"(?:[a-z"'_.\s-]?pass(?:word|wd|phrase|wort)?|_?pwd)(?:[_-]?(?:value|string|text|plain|prod|dev|live|[0-9]))?"#,
             set!(),
             r#"([^\s"'`<>,;\\]{8,})"#
         ),

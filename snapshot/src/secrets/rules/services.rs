@@ -74,10 +74,22 @@ pub(super) const RULES: &[Rule] = &[
     )
     .accept(named_secret),
     Rule::token("mailgun-private-key", "Mailgun key", &["key-"], r"key-([0-9a-f]{32})").entropy(3.3),
-    Rule::token("mailchimp-key", "Mailchimp key", &["-us"], r"[0-9a-f]{32}-us[0-9]{1,2}").follow(1)
-    .before(32).entropy(3.3),
+    Rule::named(
+        "mailchimp-key",
+        "Mailchimp key",
+        &["mailchimp", "mandrill"],
+        concat!(r"(?:mailchimp|mandrill)", tail!(), set!(), r"([0-9a-f]{32}-us[0-9]{1,2}|[a-z0-9_-]{22})"),
+    )
+    .entropy(3.3)
+    .accept(named_secret),
     Rule::token("brevo-key", "Brevo key", &["xkeysib-", "xsmtpsib-"], r"x(?:key|smtp)sib-([a-f0-9]{64}-[A-Za-z0-9]{16})"),
-    Rule::token("resend-key", "Resend key", &["re_"], r"re_([A-Za-z0-9]{8}_[A-Za-z0-9]{24})").entropy(3.5).accept(digits),
+    Rule::named(
+        "resend-key",
+        "Resend key",
+        &["resend"],
+        concat!(r"resend", tail!(), set!(), r"(re_[a-z0-9]{8}_[a-z0-9]{24})"),
+    )
+    .entropy(3.5),
     Rule::token(
         "shopify-token",
         "Shopify token",
@@ -92,7 +104,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule::token("linear-key", "Linear key", &["lin_api_", "lin_oauth_"], r"lin_(?:api|oauth)_([A-Za-z0-9]{40,64})"),
     Rule::token("notion-token", "Notion token", &["ntn_", "secret_"], r"(?:ntn_([0-9]{11}[A-Za-z0-9]{35})|secret_([A-Za-z0-9]{43}))").entropy(3.8).accept(digits),
     Rule::token("figma-token", "Figma token", &["figd_"], r"figd_([A-Za-z0-9_-]{38,50})"),
-    Rule::token("airtable-token", "Airtable token", &["pat"], r"pat([A-Za-z0-9]{14}\.[a-f0-9]{64})"),
+    Rule::named(
+        "airtable-token",
+        "Airtable token",
+        &["airtable"],
+        concat!(r"airtable", tail!(), set!(), r"(pat[a-z0-9]{14}\.[a-f0-9]{64}|key[a-z0-9]{14})"),
+    )
+    .entropy(3.0),
     Rule::token("grafana-token", "Grafana token", &["glsa_", "glc_"], r"(?:glsa_([A-Za-z0-9]{32}_[A-Fa-f0-9]{8})|glc_([A-Za-z0-9+/]{32,}={0,2}))"),
     Rule::token("sentry-token", "Sentry token", &["sntrys_", "sntryu_"], r"sntry(?:u_([a-f0-9]{64})|s_(eyJ[A-Za-z0-9+/=_-]{60,}))"),
     Rule::token("postman-key", "Postman key", &["PMAK-"], r"PMAK-([a-f0-9]{24}-[a-f0-9]{34})"),
@@ -114,8 +132,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule::named(
         "service-key",
         "key of a service that has no form of its own",
-        &["algolia", "dropbox", "okta", "snyk", "sonar", "spotify", "trello", "zendesk", "pagerduty", "newsapi", "openweather", "lastfm", "plex", "linode", "vultr", "hetzner", "ovh", "rapidapi", "mapbox"],
-        concat!(r"(?:algolia|dropbox|okta|snyk|sonar|spotify|trello|zendesk|pagerduty|newsapi|openweather|lastfm|plex|linode|vultr|hetzner|ovh|rapidapi|mapbox)", r"[a-z_.-]{0,20}(?:token|secret|key)", set!(), r"([a-z0-9_.-]{20,})"),
+        &["algolia", "dropbox", "okta", "snyk", "sonar", "spotify", "trello", "zendesk", "pagerduty", "newsapi", "openweather", "lastfm",  "linode",  "hetzner",  "rapidapi", "mapbox"],
+        concat!(r"(?:algolia|dropbox|okta|snyk|sonar|spotify|trello|zendesk|pagerduty|newsapi|openweather|lastfm|linode|hetzner|rapidapi|mapbox)", r"[a-z_.-]{0,20}(?:token|secret|key)", set!(), r"([a-z0-9_.-]{20,})"),
     )
     .accept(judge::generated),
 ];

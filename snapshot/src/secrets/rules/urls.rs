@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::token(
         "jwt",
         "JSON Web Token",
-        &["eyJ"],
+        &["eyJh", "eyJ0", "eyJr", "eyJl", "eyJj", "eyJq", "eyJ4", "eyJ2", "eyJ1", "eyJp", "eyJz"],
         r"eyJ[A-Za-z0-9]{12,}\.eyJ[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{16,}",
     )
     .reach(4900)
