@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::store::Cache;
 
 /// Smaller objects gain nothing from a delta.
-const SMALLEST: u64 = 50;
+pub(super) const SMALLEST: u64 = 50;
 /// A segment ends after so many bytes where quite another sort of objects begins...
 const SEGMENT: u64 = 4 << 20;
 /// ... and after so many, or so many objects, at any change of path.
@@ -100,6 +100,9 @@ pub(super) fn search(
         let item = &mut items[decision.item as usize];
         item.base = decision.base;
         item.kept = decision.kept;
+    }
+    for item in items.iter_mut().filter(|item| item.whole && item.base.is_none()) {
+        item.role = Role::Copied;
     }
     Ok(())
 }
@@ -231,8 +234,11 @@ impl Search<'_> {
                 Some(found) => (Some(found.item), found.depth),
                 None => (None, 0),
             };
-            let content = found.as_ref().map_or(bytes.as_slice(), |found| &found.delta);
-            let kept = self.keep(content, &mut state.compressor);
+            let kept = match &found {
+                Some(found) => self.keep(&found.delta, &mut state.compressor),
+                None if item.whole => None,
+                None => self.keep(&bytes, &mut state.compressor),
+            };
             decisions.push(Decision {
                 item: number,
                 base,
