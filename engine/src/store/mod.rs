@@ -286,20 +286,25 @@ impl Store {
             id: id.to_owned(),
             source,
         };
-        let entry = cache.reader.entry(pack, pack.offset(local))?;
-        if let Some(kind) = entry.header.as_kind() {
-            let mut error = None;
+        // Where the entry is damaged from the start, another copy may be sound.
+        if let Ok(entry) = cache.reader.entry(pack, pack.offset(local))
+            && let Some(kind) = entry.header.as_kind()
+        {
+            let (mut error, mut begun) = (None, false);
             let result = cache.reader.stream(pack, &entry, &mut |bytes| {
+                begun = true;
                 sink.write_all(bytes).map_err(|source| {
                     let kind = source.kind();
                     error = Some(source);
                     kind.into()
                 })
             });
-            return match error {
-                Some(source) => Err(refused(source)),
-                None => result.map(|_| Some((kind, entry.decompressed_size))),
-            };
+            match (error, result) {
+                (Some(source), _) => return Err(refused(source)),
+                (None, Err(error)) if begun => return Err(error),
+                (None, Err(_)) => {}
+                (None, Ok(_)) => return Ok(Some((kind, entry.decompressed_size))),
+            }
         }
         let mut bytes = Vec::new();
         let kind = self.read_at(at, cache, &mut bytes)?;

@@ -64,7 +64,7 @@ fn send(repo: &Repo, format: Format, wants: &[String], haves: &[String], thin: b
         pack
     });
     assert!(one == four, "one thread and four write different packs");
-    let mut ids: Vec<String> = objects.ids(&store).map(ToString::to_string).collect();
+    let mut ids: Vec<String> = objects.ids(&store).map(|id| id.to_string()).collect();
     ids.sort();
     Sent { pack: one, ids }
 }
@@ -92,7 +92,10 @@ fn receive(receiver: &Repo, sent: &Sent, thin: bool, tips: &[ObjectId]) {
     let index = std::fs::read(receiver.objects().join(format!("pack/pack-{name}.idx"))).unwrap();
     let listed = git::with_input(receiver.path(), &["show-index"], &index);
     let listed = String::from_utf8(listed).unwrap();
-    let has: Vec<&str> = listed.lines().map(|line| line.split(' ').nth(1).unwrap()).collect();
+    let has: Vec<&str> = listed
+        .lines()
+        .map(|line| line.split(' ').nth(1).unwrap())
+        .collect();
     assert!(sent.ids.iter().all(|id| has.contains(&id.as_str())));
     // Git adds bases to a thin pack, and nothing to another.
     assert!(has.len() == sent.ids.len() || (thin && has.len() > sent.ids.len()));

@@ -19,7 +19,7 @@ mod limited;
 
 /// What is taken beside the budget of the work: stacks of two threads with 2 MiB each, two windows of 1.1 MiB for each
 /// thread, states of compressors and hashes, buffers between threads, the index files.
-const BESIDE: u64 = 12 << 20;
+const BESIDE: u64 = 16 << 20;
 
 /// Writes a loose blob, byte by byte from `content`.
 fn loose(objects: &Path, size: u64, content: &mut dyn std::io::Read) -> ObjectId {
@@ -147,6 +147,6 @@ fn limited_versions() {
     let _peak = limited::hold(options.memory + BESIDE);
     let summary = pack_and_index(&limited::input(), &options, 2 << 20);
     assert_eq!(summary.objects as usize, VERSIONS);
-    // They became deltas all the same.
-    assert!(summary.bytes < 2 * VERSION as u64, "{}", summary.bytes);
+    // They became deltas all the same, except the first of each 32 MiB, as these have no path that would tell more.
+    assert!(summary.bytes < 4 * VERSION as u64, "{}", summary.bytes);
 }

@@ -13,6 +13,8 @@ pub fn run(name: &str, input: &Path) {
         .env(INPUT, input)
         // Each further arena of the allocator reserves 64 MiB that nobody may ever use.
         .env("MALLOC_ARENA_MAX", "1")
+        // Making a backtrace takes memory, too.
+        .env("RUST_BACKTRACE", "0")
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -26,7 +28,9 @@ pub fn run(name: &str, input: &Path) {
 
 /// The path that was handed over, for a test that is run by [`run`].
 pub fn input() -> PathBuf {
-    std::env::var_os(INPUT).expect("another test runs this one").into()
+    std::env::var_os(INPUT)
+        .expect("another test runs this one")
+        .into()
 }
 
 /// From now on this process gets no more than so many bytes beyond what it has: heap, stacks of threads and mapped files

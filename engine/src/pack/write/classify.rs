@@ -194,13 +194,9 @@ impl<'a> Classifier<'a> {
 
     /// True if it is worth looking for a base for an entry that is stored whole: the receiver has an earlier version of
     /// it, or it comes from one of several packs that were made at different times, each of which has a whole version.
-    fn may_have_base(
-        &mut self,
-        selected: &Selected,
-        entry: &Entry,
-        header: &gix_pack::data::Entry,
-    ) -> bool {
-        if !matches!(header.header, Header::Tree | Header::Blob) || !self.sizes.contains(&header.decompressed_size)
+    fn may_have_base(&mut self, selected: &Selected, entry: &Entry, header: &gix_pack::data::Entry) -> bool {
+        if !matches!(header.header, Header::Tree | Header::Blob)
+            || !self.sizes.contains(&header.decompressed_size)
         {
             return false;
         }

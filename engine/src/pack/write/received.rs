@@ -18,7 +18,11 @@ pub(super) struct Received<'a> {
 
 impl<'a> Received<'a> {
     /// `None` if deltas against the receiver's objects are not allowed, or nothing is known of them.
-    pub(super) fn of(store: &'a Store, members: &'a walk::Objects, options: &Options) -> Option<Received<'a>> {
+    pub(super) fn of(
+        store: &'a Store,
+        members: &'a walk::Objects,
+        options: &Options,
+    ) -> Option<Received<'a>> {
         (options.thin && members.knows_predecessors()).then(|| Received {
             store,
             members,
