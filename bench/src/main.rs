@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use ingot_bench::{engine, probe, remote, report::Report};
+use ingot_bench::{capture, chunks, engine, probe, remote, report::Report};
 
 /// Measures Ingot beside plain Git and other peers. Run it with nothing else running.
 #[derive(Parser)]
@@ -27,6 +27,9 @@ enum Rows {
         /// Another folder with such a pair, measured beside them.
         #[arg(long)]
         peer: Option<PathBuf>,
+        /// Stores on a branch of a bare repository instead of in a folder.
+        #[arg(long)]
+        carrier: bool,
         /// How often everything is done anew; medians are reported.
         #[arg(long, default_value_t = 3)]
         rounds: usize,
@@ -67,6 +70,36 @@ enum Rows {
         #[arg(long)]
         json: bool,
     },
+    /// Big files and many small ones in a repository, beside plain Git with everything synced.
+    Chunks {
+        /// The folder of `git-chunk`; the default is this program's own.
+        #[arg(long)]
+        binaries: Option<PathBuf>,
+        /// Size of the largest file in MiB; 0 leaves it out.
+        #[arg(long, default_value_t = 1024)]
+        huge: usize,
+        /// How often everything is done anew; medians are reported.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Prints every run as JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Snapshots of small files, beside copying them, Git, and restic where it is installed.
+    Capture {
+        /// The folder of `rivet`; the default is this program's own.
+        #[arg(long)]
+        binaries: Option<PathBuf>,
+        /// How many files of 1 KiB.
+        #[arg(long, default_value_t = 2000)]
+        files: usize,
+        /// How often everything is done anew; medians are reported.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Prints every run as JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
     /// One step of the engine, for other rows to measure.
     #[command(hide = true)]
     Probe {
@@ -96,16 +129,25 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             source,
             binaries,
             peer,
+            carrier,
             rounds,
             tiny,
             json,
         } => {
+            let storage = match carrier {
+                true => remote::Storage::Carrier,
+                false => remote::Storage::Directory,
+            };
             let mut tools = vec![
                 remote::Tool::Plain,
-                remote::Tool::Encrypted("ingot".into(), own(binaries)?),
+                remote::Tool::Encrypted("ingot".into(), own(binaries)?, storage),
             ];
             if let Some(folder) = peer {
-                tools.push(remote::Tool::Encrypted("peer".into(), folder.canonicalize()?));
+                tools.push(remote::Tool::Encrypted(
+                    "peer".into(),
+                    folder.canonicalize()?,
+                    storage,
+                ));
             }
             remote::run(&tools, &source.canonicalize()?, rounds, tiny, &mut report)?;
             json
@@ -134,6 +176,26 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
                 rounds,
                 &mut report,
             )?;
+            json
+        }
+        Rows::Chunks {
+            binaries,
+            huge,
+            rounds,
+            json,
+        } => {
+            let binary = own(binaries)?.join("git-chunk");
+            chunks::run(&binary, chunks::Sizes { huge }, rounds, &mut report)?;
+            json
+        }
+        Rows::Capture {
+            binaries,
+            files,
+            rounds,
+            json,
+        } => {
+            capture::run(&own(binaries)?.join("rivet"), files, rounds, &mut report)?;
+            base = "cp";
             json
         }
         Rows::Probe { step } => return probe::run(&step),

@@ -16,15 +16,24 @@ use crate::workload::{self, Shape};
 pub enum Tool {
     /// Plain Git and a bare repository.
     Plain,
-    /// A folder that holds `git-e2ee` and `git-remote-e2ee`, under a name.
-    Encrypted(String, PathBuf),
+    /// A folder that holds `git-e2ee` and `git-remote-e2ee`, under a name, and where they store.
+    Encrypted(String, PathBuf, Storage),
+}
+
+/// What kind of place the ciphertext goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Storage {
+    /// A folder of files.
+    Directory,
+    /// A branch of a bare repository.
+    Carrier,
 }
 
 impl Tool {
     fn name(&self) -> &str {
         match self {
             Tool::Plain => "git",
-            Tool::Encrypted(name, _) => name,
+            Tool::Encrypted(name, ..) => name,
         }
     }
 }
@@ -57,7 +66,7 @@ impl<'a> Scene<'a> {
             Tool::Plain => {
                 workload::quietly(&room, &["init", "-q", "--bare", "remote"])?;
             }
-            Tool::Encrypted(_, folder) => {
+            Tool::Encrypted(_, folder, storage) => {
                 let binary = folder.join("git-e2ee");
                 measure::run(
                     Command::new(&binary)
@@ -66,12 +75,15 @@ impl<'a> Scene<'a> {
                         .arg(&scene.key),
                 )?;
                 let mut init = Command::new(&binary);
-                init.arg("init")
-                    .arg("--storage")
-                    .arg(&scene.remote)
-                    .arg("--key")
-                    .arg(&scene.key);
-                measure::run(&mut init)?;
+                match storage {
+                    Storage::Directory => init.arg("init").arg("--storage").arg(&scene.remote),
+                    Storage::Carrier => {
+                        workload::quietly(&room, &["init", "-q", "--bare", "remote"])?;
+                        let url = format!("git+file://{}", scene.remote.display());
+                        init.arg("carrier-init").arg("--remote").arg(url)
+                    }
+                };
+                measure::run(init.arg("--key").arg(&scene.key))?;
             }
         }
         let url = scene.url();
@@ -88,14 +100,17 @@ impl<'a> Scene<'a> {
     fn url(&self) -> String {
         match self.tool {
             Tool::Plain => format!("file://{}", self.remote.display()),
-            Tool::Encrypted(..) => format!("e2ee::{}", self.remote.display()),
+            Tool::Encrypted(_, _, Storage::Directory) => format!("e2ee::{}", self.remote.display()),
+            Tool::Encrypted(_, _, Storage::Carrier) => {
+                format!("e2ee::git+file://{}", self.remote.display())
+            }
         }
     }
 
     /// Git in `repo`, able to find the tool's helper.
     fn git(&self, repo: &Path, args: &[&str]) -> Command {
         let mut command = workload::git(repo);
-        if let Tool::Encrypted(_, folder) = self.tool {
+        if let Tool::Encrypted(_, folder, _) = self.tool {
             let path = std::env::var_os("PATH").unwrap_or_default();
             let mut folders = vec![folder.clone()];
             folders.extend(std::env::split_paths(&path));
@@ -141,6 +156,22 @@ pub fn run(
                 scene.tool.name()
             );
         }
+        for scene in &scenes {
+            report.size(
+                "remote after the first push",
+                scene.tool.name(),
+                workload::bytes_in(&scene.remote)?,
+            );
+            report.size(
+                "client after the fresh fetch",
+                scene.tool.name(),
+                workload::bytes_in(&scene.follower)?,
+            );
+        }
+        let before: Vec<u64> = scenes
+            .iter()
+            .map(|scene| workload::bytes_in(&scene.remote))
+            .collect::<Result<_, _>>()?;
         for step in 0..tiny {
             for scene in &scenes {
                 workload::one_line_commit(&scene.source, &format!("{round}-{step}"))?;
@@ -153,6 +184,14 @@ pub fn run(
                 let cost = measure::run(&mut scene.git(&scene.follower, &["fetch", "-q", "store"]))?;
                 report.add("one-line fetch", scene.tool.name(), cost);
             }
+        }
+        for (scene, before) in scenes.iter().zip(before) {
+            let grown = workload::bytes_in(&scene.remote)?.saturating_sub(before);
+            report.size(
+                "remote per one-line push",
+                scene.tool.name(),
+                grown / tiny.max(1) as u64,
+            );
         }
         for scene in &scenes {
             after_a_clone(scene, round, report)?;
@@ -217,7 +256,7 @@ pub fn growth(
     })?;
     let half = workload::half(origin, room.path())?;
     let all = workload::copy(origin, "HEAD", &room.path().join("all.git"))?;
-    let tool = Tool::Encrypted("ingot".into(), binaries.to_owned());
+    let tool = Tool::Encrypted("ingot".into(), binaries.to_owned(), Storage::Directory);
     for round in 0..rounds {
         for (name, source) in [("half", &half), ("all", &all)] {
             let room = TempDir::new_in(room.path()).map_err(|source| Error::Start {

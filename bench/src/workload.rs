@@ -153,7 +153,7 @@ pub fn files_commit(repo: &Path, shape: Shape, seed: u64) -> Result<(), Error> {
         source,
     };
     fs::create_dir_all(&folder).map_err(failed)?;
-    let mut noise = Noise(seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15));
+    let mut noise = Noise::new(seed);
     match shape {
         Shape::Large => {
             let bytes: Vec<u8> = (0..10 << 17).flat_map(|_| noise.next().to_le_bytes()).collect();
@@ -161,7 +161,7 @@ pub fn files_commit(repo: &Path, shape: Shape, seed: u64) -> Result<(), Error> {
         }
         Shape::Many => {
             for number in 0..1000 {
-                let text: String = (0..32)
+                let text: String = (0..40)
                     .map(|at| format!("{at:3} value {:>20}\n", noise.next()))
                     .collect();
                 fs::write(folder.join(format!("file-{number}.txt")), &text[..1024]).map_err(failed)?;
@@ -177,10 +177,18 @@ pub fn files_commit(repo: &Path, shape: Shape, seed: u64) -> Result<(), Error> {
 }
 
 /// Numbers without a pattern, always the same (xorshift64*).
-struct Noise(u64);
+#[derive(Debug)]
+pub struct Noise(u64);
 
 impl Noise {
-    fn next(&mut self) -> u64 {
+    /// Numbers unlike those of another seed.
+    pub fn new(seed: u64) -> Noise {
+        Noise(seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// The next number.
+    #[allow(clippy::should_implement_trait)] // it never ends
+    pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -230,4 +238,22 @@ pub fn with_bitmap(origin: &Path, room: &Path) -> Result<PathBuf, Error> {
     quietly(&copy, &["symbolic-ref", "HEAD", "refs/heads/main"])?;
     quietly(&copy, &["repack", "-q", "-a", "-d", "--write-bitmap-index"])?;
     Ok(copy)
+}
+
+/// Bytes of all files below a folder, as their lengths say.
+pub fn bytes_in(folder: &Path) -> Result<u64, Error> {
+    let failed = |source| Error::Start {
+        program: folder.display().to_string(),
+        source,
+    };
+    let mut sum = 0;
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let meta = entry.metadata().map_err(failed)?;
+        sum += match meta.is_dir() {
+            true => bytes_in(&entry.path())?,
+            false => meta.len(),
+        };
+    }
+    Ok(sum)
 }
