@@ -22,6 +22,10 @@ pub trait Handle: Write + Send {
     /// Returns once everything written so far would survive a power cut. The file's *name* is another matter: see
     /// [`Fs::sync_dir`].
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Replaces bytes that this handle wrote before: as many as `bytes` has, from `offset` on. The next write goes to the
+    /// end of the file all the same. Only for files that [`Fs::create_new`] made and that nobody else sees yet.
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
 /// File system calls. The product uses [`Real`]; tests put [`super::testing`] in its place.
@@ -77,6 +81,13 @@ impl Handle for RealHandle {
     fn sync(&mut self) -> io::Result<()> {
         // Data and length are what has to survive; times may be lost.
         self.0.sync_data()
+    }
+
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        use std::io::{Seek as _, SeekFrom};
+        self.0.seek(SeekFrom::Start(offset))?;
+        self.0.write_all(bytes)?;
+        self.0.seek(SeekFrom::End(0)).map(drop)
     }
 }
 

@@ -24,6 +24,7 @@ pub use publish::PublishedPack;
 
 use crate::connectivity::{self, Question};
 use crate::durable::{self, Fs};
+use crate::pack::build::Builder;
 use crate::pack::index::{self, Indexed};
 use crate::progress::Progress;
 use crate::store::{Pack, Store};
@@ -150,6 +151,51 @@ impl Import {
         Ok(received)
     }
 
+    /// Begins a pack of objects that the caller has at hand, in quarantine. Only one at a time; see [`Import::adopt`].
+    pub fn builder(&self) -> Builder {
+        Builder::new(
+            Arc::clone(&self.options.fs),
+            &self.quarantine.packs().join("tmp_pack_built"),
+            self.existing.format(),
+        )
+    }
+
+    /// Takes a pack that was made with [`Import::builder`]. Its objects are the caller's own and not looked at, so that
+    /// [`Import::check`] does not see what they refer to.
+    pub fn adopt(&mut self, builder: Builder) -> Result<Received, Error> {
+        let built = builder.finish()?;
+        let fs = &*self.options.fs;
+        let pack = self.quarantine.packs().join(format!("pack-{}.pack", built.id));
+        built.write_index(fs, &pack.with_extension("idx"), &pack.with_extension("rev"))?;
+        fs.rename(&built.path, &pack)
+            .map_err(|source| durable::Error::new("rename", &built.path, source))?;
+        let received = Received {
+            id: built.id,
+            objects: built.objects,
+            bytes: built.bytes,
+        };
+        self.packs.push(Indexed {
+            id: built.id,
+            objects: built.objects,
+            bytes: built.bytes,
+            pack,
+            external: Vec::new(),
+        });
+        self.view = OnceLock::new();
+        Ok(received)
+    }
+
+    /// Brings everything in quarantine to the disk. Publishing does it anyway; doing it before keeps locks short.
+    pub fn sync(&self) -> Result<(), Error> {
+        for pack in &self.packs {
+            self.options
+                .fs
+                .sync_file(&pack.pack)
+                .map_err(|source| durable::Error::new("sync", &pack.pack, source))?;
+        }
+        Ok(())
+    }
+
     /// A view of the repository with the packs in quarantine.
     pub fn store(&self) -> Result<Arc<Store>, Error> {
         if let Some(view) = self.view.get() {
@@ -203,17 +249,18 @@ impl Import {
     /// as it is; empty ones are forgotten.
     ///
     /// An error in the middle may leave whole packs behind, which do no harm.
-    pub fn publish(self, keep: bool) -> Result<Vec<PublishedPack>, Error> {
+    pub fn publish(mut self, keep: bool) -> Result<Vec<PublishedPack>, Error> {
+        self.publish_now(keep)
+    }
+
+    /// The same for an import that goes on: what is published is forgotten, and more packs may follow.
+    pub fn publish_now(&mut self, keep: bool) -> Result<Vec<PublishedPack>, Error> {
+        let packs = std::mem::take(&mut self.packs);
         let message = keep.then_some(self.options.keep_message.as_str());
-        if self.packs.is_empty() {
+        if packs.is_empty() {
             return Ok(Vec::new());
         }
         let folder = self.existing.objects_dir().join("pack");
-        Ok(publish::publish(
-            &*self.options.fs,
-            &self.packs,
-            &folder,
-            message,
-        )?)
+        Ok(publish::publish(&*self.options.fs, &packs, &folder, message)?)
     }
 }

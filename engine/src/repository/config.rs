@@ -17,7 +17,8 @@ enum Held<'c> {
     File(&'c File),
 }
 
-/// The configuration that applies outside of any repository: system, user, environment and command line.
+/// Configuration on its own: what applies outside of any repository (system, user, environment and command line), or a
+/// copy of what applies in one.
 #[derive(Debug)]
 pub struct Settings(File);
 
@@ -36,6 +37,11 @@ impl<'c> Config<'c> {
             Held::Snapshot(snapshot) => snapshot.plumbing(),
             Held::File(file) => file,
         }
+    }
+
+    /// A copy of all values, which needs no repository.
+    pub fn to_settings(&self) -> Settings {
+        Settings(self.file().clone())
     }
 
     /// The last value.

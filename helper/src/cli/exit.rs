@@ -142,9 +142,9 @@ impl From<remote::Error> for Failure {
             remote::Kind::Interrupted => Code::Interrupted,
         };
         let next = match code {
-            Code::NoStore => {
-                Some("check the path, or make a store with: git-e2ee init --storage DIR --key FILE")
-            }
+            Code::NoStore => Some(
+                "check the path, or make a store with: git-e2ee init (a folder) or git-e2ee carrier-init (a Git repository)",
+            ),
             Code::Locked => Some("try again when the other process has ended"),
             Code::CannotOpen => {
                 Some("use the right key, or ask an administrator of the store to add this device")

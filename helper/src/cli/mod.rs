@@ -14,6 +14,7 @@ pub mod interrupt;
 pub mod keys;
 pub mod local_refs;
 pub mod ls_remote;
+pub mod messages;
 pub mod place;
 pub mod progress;
 pub mod push;
@@ -68,6 +69,7 @@ fn run(app: &App, command: Command) -> Result<Report, Failure> {
         Command::Keygen(args) => keys::keygen(&args),
         Command::DeviceExport(args) => keys::device_export(&args),
         Command::Init(args) => keys::init(app, &args),
+        Command::CarrierInit(args) => keys::carrier_init(app, &args),
         Command::Clone(args) => clone::run(app, &args),
         Command::Push(args) => push::run(app, args),
         Command::Fetch(args) => fetch::run(app, args),

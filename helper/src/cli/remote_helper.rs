@@ -182,7 +182,10 @@ impl Backend for Helper {
         let mut local = repository
             .zip(store)
             .map(|(repository, store)| Local::with_store(repository, store));
-        let view = remote.list(local.as_ref().filter(|_| !for_push))?;
+        let view = match for_push {
+            true => remote.list_to_push()?,
+            false => remote.list(local.as_ref())?,
+        };
         if let (Some(before), Some(repository), false) =
             (&local, &self.repository, for_push || options.cloning)
         {

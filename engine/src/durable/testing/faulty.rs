@@ -110,6 +110,11 @@ impl Handle for FaultyHandle {
         self.plan.step()?;
         self.inner.sync()
     }
+
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.plan.step()?;
+        self.inner.patch(offset, bytes)
+    }
 }
 
 impl Faulty {

@@ -152,6 +152,12 @@ impl Handle for RecordingHandle {
         lock(&self.log).push(Op::SyncFile(self.node));
         Ok(())
     }
+
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.inner.patch(offset, bytes)?;
+        lock(&self.log).push(Op::Patch(self.node, offset, bytes.to_vec()));
+        Ok(())
+    }
 }
 
 impl Fs for Recording {
