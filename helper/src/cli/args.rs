@@ -71,6 +71,18 @@ pub enum Command {
     Verify(Verify),
     /// Show a store's generation, references and size, and how far the repository and the store differ
     Status(Status),
+    /// Give devices access to a store
+    DeviceAdd(DeviceAdd),
+    /// List the devices of a store
+    DeviceList(DeviceList),
+    /// Take access away from devices
+    DeviceRevoke(DeviceRevoke),
+    /// Replace this device's key by a new one
+    DeviceRotate(DeviceRotate),
+    /// Change what devices may do
+    DeviceRole(DeviceRole),
+    /// Give a device a name that is known here only
+    DeviceName(DeviceName),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Write manual pages into a folder
@@ -151,6 +163,138 @@ pub struct Place {
     /// Repository, in place of the one around the current folder
     #[arg(long, value_name = "DIR")]
     pub repo: Option<PathBuf>,
+}
+
+/// The store that a command about devices is about.
+#[derive(Debug, Clone, Default, Args)]
+pub struct StoreOf {
+    /// Remote or URL; with --storage or --remote there is none
+    #[arg(value_name = "REMOTE|URL", conflicts_with_all = ["storage", "remote"])]
+    pub target: Option<OsString>,
+    /// Configured remote, or URL of a Git repository that holds the store
+    #[arg(long, value_name = "REMOTE|URL", conflicts_with = "storage")]
+    pub remote: Option<OsString>,
+    /// How to find the store.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// Roles as they are written on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Role {
+    /// Fetch
+    Read,
+    /// Fetch and push
+    Write,
+    /// Fetch, push, and decide who else may
+    Admin,
+}
+
+/// Gives devices access.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+All changes are made in one generation, or none. The file of a device comes from git-e2ee device-export there.
+
+Examples:
+  git-e2ee device-add --device laptop.device.json --name laptop
+  git-e2ee device-add vault --device a.device.json --device b.device.json --role read
+  git-e2ee device-add --storage DIR --key FILE --device new.device.json --revoke old-laptop")]
+pub struct DeviceAdd {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Public record of a device; may be repeated
+    #[arg(long = "device", value_name = "FILE", required = true)]
+    pub devices: Vec<PathBuf>,
+    /// What the devices may do
+    #[arg(long, value_enum, default_value = "write")]
+    pub role: Role,
+    /// Name for a device, known here only; one for each --device, in the same order
+    #[arg(long = "name", value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Take access away from this device at the same time; may be repeated
+    #[arg(long, value_name = "DEVICE")]
+    pub revoke: Vec<String>,
+}
+
+/// Lists devices.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  git-e2ee device-list
+  git-e2ee device-list --json --storage DIR --key FILE")]
+pub struct DeviceList {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+}
+
+/// Takes access away.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+What is published from then on cannot be opened by a revoked device. What it could read before, it may still have.
+
+Examples:
+  git-e2ee device-revoke --device-id laptop
+  git-e2ee device-revoke --storage DIR --key FILE --device-id 5f3c… --device-id 90ab…")]
+pub struct DeviceRevoke {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Device: its id, the beginning of it, or its name; may be repeated
+    #[arg(long = "device-id", value_name = "DEVICE", required = true)]
+    pub devices: Vec<String>,
+}
+
+/// Replaces one's own key.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The new key is added and the old one revoked in one generation; then the key file is replaced. A rotation that was
+interrupted is finished by the next command that uses the key file.
+
+Example:
+  git-e2ee device-rotate")]
+pub struct DeviceRotate {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+}
+
+/// Changes roles.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  git-e2ee device-role --device-id laptop --role admin
+  git-e2ee device-role vault --device-id 5f3c… --device-id phone --role read")]
+pub struct DeviceRole {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Device: its id, the beginning of it, or its name; may be repeated
+    #[arg(long = "device-id", value_name = "DEVICE", required = true)]
+    pub devices: Vec<String>,
+    /// What the devices may do from now on
+    #[arg(long, value_enum)]
+    pub role: Role,
+}
+
+/// Names a device.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Names are kept beside the key file and never leave this machine.
+
+Example:
+  git-e2ee device-name --device-id 5f3c… --name laptop")]
+pub struct DeviceName {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Device: its id, the beginning of it, or its present name
+    #[arg(long = "device-id", value_name = "DEVICE")]
+    pub device: String,
+    /// The name
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
 }
 
 /// Gets a repository out of a store.
@@ -388,6 +532,12 @@ mod tests {
             "push --storage /s --key k.json --repo . --ref refs/heads/main --force",
             "fetch --storage /s --key k.json --repo . --remote-name e2ee",
             "verify --storage /s --key k.json",
+            "device-add --storage /s --key k.json --device d.json",
+            "device-add --remote ssh://host/s.git --key k.json --device d.json --role admin",
+            "device-revoke --storage /s --key k.json --device-id 00ff",
+            "device-revoke --remote ssh://host/s.git --key k.json --device-id 00ff",
+            "device-list --storage /s --key k.json",
+            "device-list --remote ssh://host/s.git --key k.json",
         ] {
             parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
         }
@@ -423,6 +573,11 @@ mod tests {
             "clone",
             "frobnicate",
             "keygen",
+            "device-add",
+            "device-add --device d --role king",
+            "device-list --storage s --remote r",
+            "device-list --storage s vault",
+            "device-role --device-id x",
         ] {
             let error = parse(line).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{line}");

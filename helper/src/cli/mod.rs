@@ -5,6 +5,7 @@
 pub mod app;
 pub mod args;
 pub mod clone;
+pub mod devices;
 pub mod documents;
 pub mod exit;
 pub mod fetch;
@@ -76,6 +77,12 @@ fn run(app: &App, command: Command) -> Result<Report, Failure> {
         Command::LsRemote(args) => ls_remote::run(app, args),
         Command::Verify(args) => verify::run(app, &args),
         Command::Status(args) => status::run(app, &args),
+        Command::DeviceAdd(args) => devices::add(app, &args),
+        Command::DeviceList(args) => devices::list(app, &args),
+        Command::DeviceRevoke(args) => devices::revoke(app, &args),
+        Command::DeviceRotate(args) => devices::rotate(app, &args),
+        Command::DeviceRole(args) => devices::role(app, &args),
+        Command::DeviceName(args) => devices::name(app, &args),
         Command::Completions(args) => documents::completions(&args),
         Command::Man(args) => documents::man(&args),
     }

@@ -15,7 +15,7 @@ use super::messages::Shown;
 use crate::config::{GitUrl, Remote as Configured, Settings, StorageUrl, find_key};
 use crate::flock::Patience;
 use crate::protocol::{DeviceKey, key_file};
-use crate::remote::{Memory, Remote, Seen};
+use crate::remote::{Memory, Remote, Seen, settle};
 use crate::storage::carrier::{Carrier, NetworkPlace, cache_root, network_identity};
 use crate::storage::directory::Directory;
 use crate::storage::{self, Storage};
@@ -50,6 +50,8 @@ impl Place {
         let fs = durable::real();
         let key = key_file::read(&key_file)?;
         let storage = storage(&url, repository, base)?;
+        // An interrupted rotation of the key is finished before the key is used.
+        let key = settle(&*storage, key, &key_file, Arc::clone(&fs), Patience::silent(WAIT))?;
         let memory = repository.map(|repository| memory(repository, remote, base));
         Ok(Place {
             url,

@@ -8,7 +8,7 @@ use ingot_engine::pack::{index, write};
 use ingot_engine::{durable, import, repository, store, walk};
 
 use crate::flock;
-use crate::protocol::{ContentId, chain, pack_stream, publication, refs};
+use crate::protocol::{ContentId, DeviceId, chain, key_file, pack_stream, policy, publication, refs};
 use crate::{state, storage};
 
 /// An operation on a remote failed. Nothing of the user has moved.
@@ -162,6 +162,34 @@ pub enum Error {
     /// A file could not be written or removed.
     #[error(transparent)]
     File(#[from] durable::Error),
+    /// A key file could not be read or written.
+    #[error(transparent)]
+    KeyFile(#[from] key_file::Error),
+    /// Another administrator was faster.
+    #[error(
+        "another administrator changed the membership first: policy generation was {expected}, now it is {seen}, \
+         signed by device {by}; nothing was changed; look at git-e2ee device-list, then repeat what still applies"
+    )]
+    MembershipChanged {
+        /// Policy generation that the change was made for.
+        expected: u64,
+        /// Policy generation now.
+        seen: u64,
+        /// Who signed the new policy.
+        by: DeviceId,
+    },
+    /// Others publish all the time.
+    #[error("somebody else published first, {attempts} times in a row; nothing was changed; try again later")]
+    Busy {
+        /// Tries.
+        attempts: u32,
+    },
+    /// Another process put another key into the key file.
+    #[error("{} was replaced by another process in the meantime; repeat the command", .key.display())]
+    KeyReplaced {
+        /// The key file.
+        key: PathBuf,
+    },
     /// No room for temporary files.
     #[error("cannot make a temporary folder: {0}")]
     Temporary(io::Error),
@@ -214,7 +242,8 @@ impl Error {
             Error::Publication(
                 publication::Error::ReadOnly
                 | publication::Error::NotWriter
-                | publication::Error::ForeignRepository { .. },
+                | publication::Error::ForeignRepository { .. }
+                | publication::Error::Policy(policy::Error::NotAdministrator(_)),
             ) => Kind::Key,
             Error::Interrupted => Kind::Interrupted,
             _ => Kind::Failed,

@@ -1,4 +1,4 @@
-//! What is done with an encrypted remote: init, list, push, fetch, verify, status.
+//! What is done with an encrypted remote: init, list, push, fetch, verify, status, and who may do it.
 //!
 //! [`Remote`] is one store, one device key and, where there is a repository, the memory of what that repository has
 //! seen of the store. Each operation takes the memory's lock for as long as it runs, reads and authenticates the
@@ -9,9 +9,11 @@ mod error;
 mod fetch;
 mod init;
 mod local;
+mod members;
 mod push;
 pub mod refnames;
 pub mod rejection;
+mod rotate;
 mod status;
 mod tags;
 mod verify;
@@ -28,7 +30,9 @@ pub use error::{Error, Kind};
 pub use fetch::{FetchOptions, Fetched};
 pub use init::{Founded, init};
 pub use local::Local;
+pub use members::Changed;
 pub use push::{PushOptions, Pushed, Sent};
+pub use rotate::{Rotated, next_key_file, settle};
 pub use status::{RefStatus, Relation, Status};
 pub use verify::Verified;
 pub use view::View;
