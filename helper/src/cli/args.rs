@@ -83,6 +83,10 @@ pub enum Command {
     DeviceRole(DeviceRole),
     /// Give a device a name that is known here only
     DeviceName(DeviceName),
+    /// Show what happened in a store, generation by generation
+    Log(Log),
+    /// Show who could read what
+    Audit(Audit),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Write manual pages into a folder
@@ -295,6 +299,37 @@ pub struct DeviceName {
     /// The name
     #[arg(long, value_name = "NAME")]
     pub name: String,
+}
+
+/// Shows what happened.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Times are those that the storage gives; nothing vouches for them.
+
+Examples:
+  git-e2ee log
+  git-e2ee log -n 5 --json vault")]
+pub struct Log {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Show the newest N generations only
+    #[arg(short = 'n', long = "max-count", value_name = "N")]
+    pub max_count: Option<usize>,
+}
+
+/// Shows who could read what.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each generation leads to the keys of those before it: a device that could open one could open all before it too.
+
+Examples:
+  git-e2ee audit
+  git-e2ee audit --json --storage DIR --key FILE")]
+pub struct Audit {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
 }
 
 /// Gets a repository out of a store.

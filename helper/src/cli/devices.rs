@@ -10,7 +10,7 @@ use super::report::Report;
 use crate::protocol::policy::{Change, Device};
 use crate::protocol::{DeviceId, Policy, Role, key_file};
 use crate::remote::Changed;
-use crate::state::names::{self, DeviceNames};
+use crate::state::DeviceNames;
 
 /// The fewest digits that stand for a device.
 const FEWEST_DIGITS: usize = 6;
@@ -277,7 +277,3 @@ pub(super) fn shown(id: &DeviceId, names: &DeviceNames) -> String {
     }
 }
 
-/// Refuses what cannot be a name before anything is published.
-pub(super) fn check_name(name: &str) -> Result<(), Failure> {
-    names::check(name).map_err(|error| Failure::usage(error.to_string()))
-}

@@ -10,6 +10,7 @@ pub mod documents;
 pub mod exit;
 pub mod fetch;
 pub mod follow;
+pub mod history;
 pub mod incoming;
 pub mod interrupt;
 pub mod keys;
@@ -83,6 +84,8 @@ fn run(app: &App, command: Command) -> Result<Report, Failure> {
         Command::DeviceRotate(args) => devices::rotate(app, &args),
         Command::DeviceRole(args) => devices::role(app, &args),
         Command::DeviceName(args) => devices::name(app, &args),
+        Command::Log(args) => history::log(app, &args),
+        Command::Audit(args) => history::audit(app, &args),
         Command::Completions(args) => documents::completions(&args),
         Command::Man(args) => documents::man(&args),
     }

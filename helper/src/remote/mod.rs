@@ -7,6 +7,7 @@
 pub mod decide;
 mod error;
 mod fetch;
+pub mod history;
 mod init;
 mod local;
 mod members;
