@@ -83,6 +83,10 @@ pub enum Command {
     DeviceRole(DeviceRole),
     /// Give a device a name that is known here only
     DeviceName(DeviceName),
+    /// Invite a device, so that it needs no trust in the storage
+    Invite(Invite),
+    /// Ask to join a store, or accept an invitation to one
+    Join(Join),
     /// Show what happened in a store, generation by generation
     Log(Log),
     /// Show who could read what
@@ -299,6 +303,78 @@ pub struct DeviceName {
     /// The name
     #[arg(long, value_name = "NAME")]
     pub name: String,
+}
+
+/// Invites a device.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Compare the fingerprint with the one that the new device shows, by telephone or side by side, before you repeat it here:
+whoever could change the request on its way would otherwise be let in.
+
+Examples:
+  git-e2ee invite --request e2ee-request-1:eyJ…              Shows the fingerprint, changes nothing
+  git-e2ee invite --request request.txt --fingerprint '04711 …' --role write --name laptop
+  git-e2ee invite --device-id laptop --output invitation.json  For a device that is a member already")]
+pub struct Invite {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Request of the new device: the line that it showed, or a file with it, or its public record
+    #[arg(
+        long,
+        value_name = "LINE|FILE",
+        required_unless_present = "device",
+        conflicts_with = "device"
+    )]
+    pub request: Option<OsString>,
+    /// Fingerprint of the new device, as it was told on another way
+    #[arg(long, value_name = "DIGITS")]
+    pub fingerprint: Option<String>,
+    /// What the new device may do
+    #[arg(long, value_enum, default_value = "write")]
+    pub role: Role,
+    /// Name for the new device, known here only
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Invite a device that is a member already: its id, the beginning of it, or its name
+    #[arg(long = "device-id", value_name = "DEVICE")]
+    pub device: Option<String>,
+    /// Write the invitation into a file too; it must not exist
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Joins a store.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+First --request, on the new device: makes a key and shows a line for an administrator. With the invitation that comes
+back, the repository and the least it has to show are known before anything is fetched.
+
+Examples:
+  git-e2ee join --request --key notes.key.json
+  git-e2ee join --key notes.key.json --invitation e2ee-invitation-1:eyJ… e2ee::/mnt/nas/notes
+  git-e2ee join --key notes.key.json --invitation invitation.json --fingerprint '04711 …'")]
+pub struct Join {
+    /// The store, to see whether it lets the device in and shows what the invitation says
+    #[arg(value_name = "URL", conflicts_with = "request")]
+    pub url: Option<OsString>,
+    /// Device key; --request makes it where there is none
+    #[arg(long, value_name = "FILE")]
+    pub key: PathBuf,
+    /// Show what an administrator needs to invite this device
+    #[arg(long)]
+    pub request: bool,
+    /// Invitation: the line, or a file with it or its record
+    #[arg(
+        long,
+        value_name = "LINE|FILE",
+        required_unless_present = "request",
+        conflicts_with = "request"
+    )]
+    pub invitation: Option<OsString>,
+    /// Fingerprint of the invitation, as the administrator told it on another way
+    #[arg(long, value_name = "DIGITS", requires = "invitation")]
+    pub fingerprint: Option<String>,
 }
 
 /// Shows what happened.

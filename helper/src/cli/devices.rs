@@ -107,7 +107,10 @@ pub fn role(app: &App, args: &DeviceRole) -> Result<Report, Failure> {
     let names = load(&place)?;
     let role = args.role.into();
     let devices = find_all(app, &place, &names, &args.devices)?;
-    let changes: Vec<Change> = devices.into_iter().map(|device| Change::Role { device, role }).collect();
+    let changes: Vec<Change> = devices
+        .into_iter()
+        .map(|device| Change::Role { device, role })
+        .collect();
     let changed = change(app, &place, &changes)?;
     Ok(report("device-role", &changed, &names))
 }
@@ -144,7 +147,9 @@ pub fn name(app: &App, args: &DeviceName) -> Result<Report, Failure> {
 }
 
 fn change(app: &App, place: &Place, changes: &[Change]) -> Result<Changed, Failure> {
-    let changed = place.remote(&app.display).change_members(&place.key_file, changes);
+    let changed = place
+        .remote(&app.display)
+        .change_members(&place.key_file, changes);
     changed.map_err(|error| explain(error.into(), ""))
 }
 
@@ -173,12 +178,23 @@ pub(super) fn save(place: &Place, names: &DeviceNames) -> Result<(), Failure> {
 }
 
 pub(super) fn name_it(names: &mut DeviceNames, device: DeviceId, name: &str) -> Result<(), Failure> {
-    names.set(device, name).map_err(|error| Failure::usage(error.to_string()))
+    names
+        .set(device, name)
+        .map_err(|error| Failure::usage(error.to_string()))
 }
 
-fn find_all(app: &App, place: &Place, names: &DeviceNames, words: &[String]) -> Result<Vec<DeviceId>, Failure> {
+fn find_all(
+    app: &App,
+    place: &Place,
+    names: &DeviceNames,
+    words: &[String],
+) -> Result<Vec<DeviceId>, Failure> {
     // A whole id needs no look at the store.
-    if let Ok(ids) = words.iter().map(|word| word.parse()).collect::<Result<Vec<DeviceId>, _>>() {
+    if let Ok(ids) = words
+        .iter()
+        .map(|word| word.parse())
+        .collect::<Result<Vec<DeviceId>, _>>()
+    {
         return Ok(ids);
     }
     let view = place.remote(&app.display).members(&place.key_file)?;
@@ -203,8 +219,10 @@ pub(super) fn find(policy: &Policy, names: &DeviceNames, word: &str) -> Result<D
     }
     match meant.as_slice() {
         [id] => Ok(*id),
-        [] => Err(Failure::failed(format!("no device of the store is called {word}"))
-            .next("see: git-e2ee device-list")),
+        [] => Err(
+            Failure::failed(format!("no device of the store is called {word}"))
+                .next("see: git-e2ee device-list"),
+        ),
         several => {
             let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
             Err(Failure::usage(format!("{word} may be any of {}", ids.join(", "))).next("give the whole id"))
@@ -215,8 +233,14 @@ pub(super) fn find(policy: &Policy, names: &DeviceNames, word: &str) -> Result<D
 fn line(device: &Device, names: &DeviceNames) -> String {
     let role = device.roles.highest().map_or("none", Role::as_str);
     let status = if device.is_active() { "active" } else { "revoked" };
-    let name = names.get(&device.device_id).map(|name| format!(" name={}", one_line(name)));
-    format!("{} role={role} status={status}{}\n", device.device_id, name.unwrap_or_default())
+    let name = names
+        .get(&device.device_id)
+        .map(|name| format!(" name={}", one_line(name)));
+    format!(
+        "{} role={role} status={status}{}\n",
+        device.device_id,
+        name.unwrap_or_default()
+    )
 }
 
 pub(super) fn device_json(device: &Device, names: &DeviceNames) -> Value {
@@ -276,4 +300,3 @@ pub(super) fn shown(id: &DeviceId, names: &DeviceNames) -> String {
         None => id.to_hex()[..12].to_owned(),
     }
 }
-

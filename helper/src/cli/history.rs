@@ -52,7 +52,11 @@ fn entry_text(
     stored: &Stored,
     names: &DeviceNames,
 ) -> String {
-    let time = stored.time.and_then(utc).map(|time| format!("  {time}")).unwrap_or_default();
+    let time = stored
+        .time
+        .and_then(utc)
+        .map(|time| format!("  {time}"))
+        .unwrap_or_default();
     let mut text = format!(
         "generation {}{time}  by {}  {}\n",
         generation.number(),
@@ -64,7 +68,12 @@ fn entry_text(
             Membership::Added(id, roles) => format!("  added {} role={}\n", shown(id, names), word(*roles)),
             Membership::Revoked(id) => format!("  revoked {}\n", shown(id, names)),
             Membership::Changed(id, old, new) => {
-                format!("  changed {} role={} to role={}\n", shown(id, names), word(*old), word(*new))
+                format!(
+                    "  changed {} role={} to role={}\n",
+                    shown(id, names),
+                    word(*old),
+                    word(*new)
+                )
             }
         };
     }
@@ -165,7 +174,9 @@ pub fn audit(app: &App, args: &Audit) -> Result<Report, Failure> {
     }
     for access in &devices {
         let status = if access.active { "active" } else { "ended" };
-        let name = names.get(&access.device).map(|name| format!(" name={}", one_line(name)));
+        let name = names
+            .get(&access.device)
+            .map(|name| format!(" name={}", one_line(name)));
         text += &format!(
             "{} {status} since={} could open generations 0-{}{}\n",
             access.device,
@@ -221,7 +232,11 @@ fn utc(time: SystemTime) -> Option<String> {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let (month, next) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
     let year = era * 400 + year_of_era + next;
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     (year <= 9999).then(|| format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC"))
@@ -243,7 +258,10 @@ mod tests {
             (1_735_689_599, "2024-12-31 23:59:59 UTC"),
             (253_402_300_799, "9999-12-31 23:59:59 UTC"),
         ] {
-            assert_eq!(utc(UNIX_EPOCH + Duration::from_secs(seconds)).as_deref(), Some(text));
+            assert_eq!(
+                utc(UNIX_EPOCH + Duration::from_secs(seconds)).as_deref(),
+                Some(text)
+            );
         }
         assert_eq!(utc(UNIX_EPOCH + Duration::from_secs(253_402_300_800)), None);
     }

@@ -13,6 +13,7 @@ pub mod follow;
 pub mod history;
 pub mod incoming;
 pub mod interrupt;
+pub mod join;
 pub mod keys;
 pub mod local_refs;
 pub mod ls_remote;
@@ -84,6 +85,8 @@ fn run(app: &App, command: Command) -> Result<Report, Failure> {
         Command::DeviceRotate(args) => devices::rotate(app, &args),
         Command::DeviceRole(args) => devices::role(app, &args),
         Command::DeviceName(args) => devices::name(app, &args),
+        Command::Invite(args) => join::invite(app, &args),
+        Command::Join(args) => join::join(app, &args),
         Command::Log(args) => history::log(app, &args),
         Command::Audit(args) => history::audit(app, &args),
         Command::Completions(args) => documents::completions(&args),

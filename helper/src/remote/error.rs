@@ -8,7 +8,9 @@ use ingot_engine::pack::{index, write};
 use ingot_engine::{durable, import, repository, store, walk};
 
 use crate::flock;
-use crate::protocol::{ContentId, DeviceId, chain, key_file, pack_stream, policy, publication, refs};
+use crate::protocol::{
+    ContentId, DeviceId, chain, invitation, key_file, pack_stream, policy, publication, refs,
+};
 use crate::{state, storage};
 
 /// An operation on a remote failed. Nothing of the user has moved.
@@ -50,6 +52,45 @@ pub enum Error {
     /// The chain of manifests was refused.
     #[error(transparent)]
     Chain(#[from] chain::Error),
+    /// The head cannot be opened, and nothing is known of the store.
+    #[error(
+        "device {device} is not an active reader of the current generation (revoked, never added, or envelope \
+         malformed): manifest {head}, which claims generation {generation}, holds no envelope for it"
+    )]
+    NotReader {
+        /// This device.
+        device: DeviceId,
+        /// The head.
+        head: ContentId,
+        /// The generation that the head claims.
+        generation: u64,
+    },
+    /// The head cannot be opened, but an earlier one could.
+    #[error(
+        "device {device} is no longer an active reader: it could open manifest {known_id} (generation {known}), but \
+         manifest {head}, which claims generation {generation}, holds no envelope for it"
+    )]
+    Revoked {
+        /// This device.
+        device: DeviceId,
+        /// The head.
+        head: ContentId,
+        /// The generation that the head claims.
+        generation: u64,
+        /// The newest generation that is known here.
+        known: u64,
+        /// Its manifest.
+        known_id: ContentId,
+    },
+    /// The invitation that came with the key was refused.
+    #[error(transparent)]
+    Invitation(#[from] invitation::Error),
+    /// One key, two repositories.
+    #[error("{} holds the invitation to another repository; join with another key", .path.display())]
+    OtherInvitation {
+        /// The invitation that is there.
+        path: PathBuf,
+    },
     /// A reference in the store that no client would accept.
     #[error(transparent)]
     Refs(#[from] refs::Error),
@@ -237,6 +278,14 @@ impl Error {
                 chain::Kind::WrongKey => Kind::Key,
                 chain::Kind::Unsupported => Kind::Failed,
                 chain::Kind::Integrity => Kind::Alarm,
+            },
+            Error::NotReader { .. } | Error::Revoked { .. } => Kind::Key,
+            Error::Invitation(error) => match error {
+                invitation::Error::Recipient { .. } => Kind::Key,
+                invitation::Error::Signer { .. }
+                | invitation::Error::Signature(_)
+                | invitation::Error::Policy { .. } => Kind::Alarm,
+                _ => Kind::Failed,
             },
             Error::State(error) => state_kind(error),
             Error::Publication(

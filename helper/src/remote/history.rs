@@ -22,7 +22,10 @@ pub enum Membership {
 /// What a generation did to the membership; nothing for a push.
 pub fn membership(chain: &Chain, generation: &Generation) -> Vec<Membership> {
     let now = generation.policy();
-    let before = generation.number().checked_sub(1).and_then(|number| chain.generation(number));
+    let before = generation
+        .number()
+        .checked_sub(1)
+        .and_then(|number| chain.generation(number));
     match before {
         Some(before) if before.policy().id() == now.id() => Vec::new(),
         before => differences(before.map(|before| &**before.policy()), now),
@@ -96,7 +99,10 @@ pub fn audit(chain: &Chain) -> (Vec<Period>, Vec<Access>) {
                 last: generation.number(),
                 policy: *policy.id(),
                 policy_generation: policy.generation(),
-                readers: policy.active_readers().map(|device| (device.device_id, device.roles)).collect(),
+                readers: policy
+                    .active_readers()
+                    .map(|device| (device.device_id, device.roles))
+                    .collect(),
             }),
         }
     }

@@ -69,7 +69,11 @@ impl Remote<'_> {
         let needed = looked_at.effective(changes);
         if needed.is_empty() && !changes.is_empty() {
             let after = before.clone();
-            return Ok(Changed { changes: needed, before, after });
+            return Ok(Changed {
+                changes: needed,
+                before,
+                after,
+            });
         }
         for _ in 0..ATTEMPTS {
             let publication = publication::transition(before.chain(), self.key, &needed)?;
@@ -81,7 +85,11 @@ impl Remote<'_> {
                 Ok(()) => {
                     let after = View::of(publication.into_chain())?;
                     self.seen.remember(&after);
-                    return Ok(Changed { changes: needed, before, after });
+                    return Ok(Changed {
+                        changes: needed,
+                        before,
+                        after,
+                    });
                 }
                 Err(storage::Error::HeadChanged { .. }) => {
                     before = self.view(memory)?;
@@ -130,7 +138,10 @@ fn catch_up(pin: &mut AdminPin, view: &View) -> Result<(), Error> {
     let id_at = |number| view.id_at(number);
     let observed = view.observed(&id_at);
     pin.check(&observed)?;
-    if pin.state().is_some_and(|state| state.generation < observed.generation) {
+    if pin
+        .state()
+        .is_some_and(|state| state.generation < observed.generation)
+    {
         pin.record(&observed)?;
     }
     Ok(())

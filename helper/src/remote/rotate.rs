@@ -46,7 +46,9 @@ impl Remote<'_> {
         let mut pin = AdminPin::open(Arc::clone(&self.fs), key_file, self.patience)?;
         // Another rotation may have ended while this one waited for the lock.
         if key_file::read(key_file)?.id() != self.key.id() {
-            return Err(Error::KeyReplaced { key: key_file.to_owned() });
+            return Err(Error::KeyReplaced {
+                key: key_file.to_owned(),
+            });
         }
         let (view, mut memory) = self.look_to_change(&mut pin)?;
         let own = view.chain().device(self.key.id());
@@ -57,7 +59,10 @@ impl Remote<'_> {
         let waiting = next_key_file(key_file);
         let next = self.next_key(&view, &waiting)?;
         let changes = [
-            Change::Add { device: next.public().clone(), role: Role::Admin },
+            Change::Add {
+                device: next.public().clone(),
+                role: Role::Admin,
+            },
             Change::Revoke(*self.key.id()),
         ];
         let changed = match self.publish_members(view, &mut memory, &mut pin, &changes) {
@@ -124,11 +129,15 @@ pub fn settle(
         remove(&*fs, &waiting)?;
         return Ok(key);
     }
-    let Ok(head) = View::head_of(storage) else { return Ok(key) };
+    let Ok(head) = View::head_of(storage) else {
+        return Ok(key);
+    };
     if opens(storage, &head, &key).is_some() {
         return Ok(key);
     }
-    let Some(view) = opens(storage, &head, &next) else { return Ok(key) };
+    let Some(view) = opens(storage, &head, &next) else {
+        return Ok(key);
+    };
     if pin.check(&view.observed(&|number| view.id_at(number))).is_err() {
         return Ok(key);
     }

@@ -55,8 +55,13 @@ impl DeviceNames {
         match serde_json::from_slice::<Written>(&text) {
             Ok(written) if written.format_version == FORMAT => {
                 // Edited by hand, perhaps; what is no name is not shown.
-                let names = written.devices.into_iter().filter(|(_, name)| check(name).is_ok());
-                Ok(DeviceNames { names: names.collect() })
+                let names = written
+                    .devices
+                    .into_iter()
+                    .filter(|(_, name)| check(name).is_ok());
+                Ok(DeviceNames {
+                    names: names.collect(),
+                })
             }
             Ok(written) => Err(Error::Names {
                 path,
@@ -101,7 +106,10 @@ impl DeviceNames {
 
     /// The devices of that name.
     pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a DeviceId> {
-        self.names.iter().filter(move |(_, known)| *known == name).map(|(id, _)| id)
+        self.names
+            .iter()
+            .filter(move |(_, known)| *known == name)
+            .map(|(id, _)| id)
     }
 }
 
@@ -152,7 +160,16 @@ mod tests {
 
     #[test]
     fn what_is_no_name() {
-        for bad in ["", " x", "x ", "a\u{1b}[2J", "a\nb", "abcdef", &"00".repeat(32), &"x".repeat(65)] {
+        for bad in [
+            "",
+            " x",
+            "x ",
+            "a\u{1b}[2J",
+            "a\nb",
+            "abcdef",
+            &"00".repeat(32),
+            &"x".repeat(65),
+        ] {
             assert!(check(bad).is_err(), "{bad:?}");
         }
         for good in ["x", "laptop", "a b", "abc", &"x".repeat(64)] {

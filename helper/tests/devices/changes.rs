@@ -99,8 +99,9 @@ impl Two {
             inner: self.alice.storage(),
             meddle: Mutex::new(Box::new(meddle)),
         };
-        self.alice
-            .remote_on(&storage, |remote, _| remote.change_members(&self.alice.key, changes))
+        self.alice.remote_on(&storage, |remote, _| {
+            remote.change_members(&self.alice.key, changes)
+        })
     }
 
     fn check(&self) {
@@ -128,7 +129,14 @@ fn of_two_administrators_one_wins_and_the_other_is_told_to_look_again() {
             }
         })
         .unwrap_err();
-    let Error::MembershipChanged { expected: 1, seen: 2, by } = &error else { panic!("{error}") };
+    let Error::MembershipChanged {
+        expected: 1,
+        seen: 2,
+        by,
+    } = &error
+    else {
+        panic!("{error}")
+    };
     assert_eq!(by, key_file::read(&two.bob.key).unwrap().id());
     assert_eq!(error.kind(), Kind::Failed);
     assert!(error.to_string().contains("device-list"), "{error}");
@@ -191,7 +199,10 @@ fn a_pin_that_fell_behind_catches_up() {
     two.change(&two.alice, &[add(&two.guest(), Role::Read)]).unwrap();
     // As after a crash between the publication and the pin.
     std::fs::write(&pin, &old).unwrap();
-    let view = two.alice.remote(|remote, _| remote.members(&two.alice.key)).unwrap();
+    let view = two
+        .alice
+        .remote(|remote, _| remote.members(&two.alice.key))
+        .unwrap();
     assert_eq!(load(&pin).unwrap().unwrap().head_id, *view.head());
     // A reader's look makes no pin.
     let guest = two.folder.path().join("guest.json");

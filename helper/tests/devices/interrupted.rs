@@ -35,7 +35,11 @@ impl Scene {
         let key = folder.path().join("key.json");
         new_key(&key);
         let guest = DeviceKey::generate(Some(*key_file::read(&key).unwrap().root())).unwrap();
-        let scene = Scene { source, folder, guest };
+        let scene = Scene {
+            source,
+            folder,
+            guest,
+        };
         let client = scene.client(scene.folder.path(), durable::real());
         client.init().unwrap();
         client.push(&[client.change("heads/main", "main")]).unwrap();
@@ -55,12 +59,17 @@ impl Scene {
     /// Adds the guest, as often as it takes.
     fn add(&self, client: &Client) -> Result<(), Error> {
         let device = self.guest.public().clone();
-        let changes = [Change::Add { device, role: Role::Write }];
+        let changes = [Change::Add {
+            device,
+            role: Role::Write,
+        }];
         let view = client.remote(|remote, _| remote.members(&client.key))?;
         if view.chain().device(self.guest.id()).is_some() {
             return Ok(());
         }
-        client.remote(|remote, _| remote.change_members(&client.key, &changes)).map(drop)
+        client
+            .remote(|remote, _| remote.change_members(&client.key, &changes))
+            .map(drop)
     }
 }
 
@@ -83,7 +92,9 @@ fn pinned(client: &Client, view: &View, story: &dyn std::fmt::Display) {
 #[test]
 fn every_crash_of_a_change_and_of_a_rotation_leaves_a_usable_key() {
     let scene = Scene::new();
-    let first = *key_file::read(&scene.folder.path().join("key.json")).unwrap().id();
+    let first = *key_file::read(&scene.folder.path().join("key.json"))
+        .unwrap()
+        .id();
     let recording = Arc::new(Recording::new(scene.folder.path()).unwrap());
     let client = scene.client(scene.folder.path(), recording.clone());
     scene.add(&client).unwrap();
@@ -104,7 +115,9 @@ fn every_crash_of_a_change_and_of_a_rotation_leaves_a_usable_key() {
         if crash.reached("added") {
             assert!(view.chain().device(scene.guest.id()).is_some(), "{crash}");
         }
-        scene.add(&client).unwrap_or_else(|error| panic!("{error}\n{crash}"));
+        scene
+            .add(&client)
+            .unwrap_or_else(|error| panic!("{error}\n{crash}"));
         if id == first {
             client
                 .remote(|remote, _| remote.rotate(&client.key))
@@ -124,13 +137,23 @@ fn every_crash_of_a_change_and_of_a_rotation_leaves_a_usable_key() {
 #[test]
 fn every_failing_call_of_a_rotation_is_told_and_the_same_again_finishes() {
     let template = Scene::new();
-    let first = *key_file::read(&template.folder.path().join("key.json")).unwrap().id();
+    let first = *key_file::read(&template.folder.path().join("key.json"))
+        .unwrap()
+        .id();
     let mut failures = 0;
-    for (fault, stays) in [(Fault::Broken, false), (Fault::Broken, true), (Fault::Full, true), (Fault::Short, false)] {
+    for (fault, stays) in [
+        (Fault::Broken, false),
+        (Fault::Broken, true),
+        (Fault::Full, true),
+        (Fault::Short, false),
+    ] {
         for at in 1.. {
             let temp = TempDir::new().unwrap();
             copy(template.folder.path(), temp.path());
-            copy_key(&template.folder.path().join("key.json"), &temp.path().join("key.json"));
+            copy_key(
+                &template.folder.path().join("key.json"),
+                &temp.path().join("key.json"),
+            );
             let quick = || Arc::new(Recording::new(temp.path()).unwrap());
             let faulty = Arc::new(Faulty::new(quick(), fault, at, stays));
             let broken = template.client(temp.path(), faulty.clone());
@@ -177,7 +200,9 @@ fn only_a_store_that_proves_it_makes_the_waiting_key_the_one_in_use() {
     let patience = || Patience::silent(Duration::from_secs(20));
     let settled = || {
         let key = key_file::read(&client.key).unwrap();
-        *settle(&client.directory(), key, &client.key, durable::real(), patience()).unwrap().id()
+        *settle(&client.directory(), key, &client.key, durable::real(), patience())
+            .unwrap()
+            .id()
     };
     key_file::create(&next_key_file(&client.key), &scene.guest).unwrap();
     assert_eq!(settled(), *key.id(), "not published");
