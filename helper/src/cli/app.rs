@@ -153,6 +153,13 @@ impl App {
     /// `--remote` takes what other implementations take there: the URL of a Git repository, with or without `git+`. A
     /// configured remote of that name comes first.
     pub fn store_of(&self, store: &args::StoreOf) -> Result<(Found, Place), Failure> {
+        let found = self.found_of(store)?;
+        let place = found.only()?;
+        Ok((found, place))
+    }
+
+    /// The same, found and not opened yet.
+    pub fn found_of(&self, store: &args::StoreOf) -> Result<Found, Failure> {
         let named;
         let target = match &store.remote {
             None => store.target.as_deref(),
@@ -161,9 +168,7 @@ impl App {
                 Some(named.as_os_str())
             }
         };
-        let found = self.require(&store.place, target, Direction::Fetch)?;
-        let place = found.only()?;
-        Ok((found, place))
+        self.require(&store.place, target, Direction::Fetch)
     }
 
     fn remote_word(&self, place: &args::Place, word: &OsStr) -> Result<OsString, Failure> {

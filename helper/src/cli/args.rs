@@ -87,6 +87,8 @@ pub enum Command {
     Invite(Invite),
     /// Ask to join a store, or accept an invitation to one
     Join(Join),
+    /// Check keys, configuration, pins and the store, and say what to do
+    Doctor(Doctor),
     /// Show what happened in a store, generation by generation
     Log(Log),
     /// Show who could read what
@@ -375,6 +377,23 @@ pub struct Join {
     /// Fingerprint of the invitation, as the administrator told it on another way
     #[arg(long, value_name = "DIGITS", requires = "invitation")]
     pub fingerprint: Option<String>,
+}
+
+/// Checks everything.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Ends with the code of the first trouble that it found.
+
+Examples:
+  git-e2ee doctor
+  git-e2ee doctor --remove-stale --storage DIR --key FILE")]
+pub struct Doctor {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Remove files that interrupted pushes left in a store in a folder, if nobody has written to them for a day
+    #[arg(long)]
+    pub remove_stale: bool,
 }
 
 /// Shows what happened.

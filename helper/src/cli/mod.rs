@@ -6,6 +6,7 @@ pub mod app;
 pub mod args;
 pub mod clone;
 pub mod devices;
+pub mod doctor;
 pub mod documents;
 pub mod exit;
 pub mod fetch;
@@ -87,6 +88,7 @@ fn run(app: &App, command: Command) -> Result<Report, Failure> {
         Command::DeviceName(args) => devices::name(app, &args),
         Command::Invite(args) => join::invite(app, &args),
         Command::Join(args) => join::join(app, &args),
+        Command::Doctor(args) => doctor::run(app, &args),
         Command::Log(args) => history::log(app, &args),
         Command::Audit(args) => history::audit(app, &args),
         Command::Completions(args) => documents::completions(&args),

@@ -5,7 +5,9 @@
 mod alarms;
 #[path = "../support/client.rs"]
 mod client;
+mod doctor;
 mod history;
+mod hostile;
 mod joining;
 mod returning;
 #[path = "../support/world.rs"]

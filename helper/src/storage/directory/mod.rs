@@ -16,6 +16,7 @@ mod head;
 mod read;
 mod remains;
 mod staging;
+mod stale;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ use std::time::SystemTime;
 use ingot_engine::durable::{self, Fs};
 
 pub(super) use read::canonical_text;
+
+pub use stale::Stale;
 
 use super::{Error, Kind, MANIFEST_LIMIT, RawHead, StagedObject, Storage};
 use crate::protocol::ContentId;
