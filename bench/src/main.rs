@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use ingot_bench::{engine, probe, remote, report::Report};
+use ingot_bench::{capture, chunks, engine, probe, remote, report::Report};
 
 /// Measures Ingot beside plain Git and other peers. Run it with nothing else running.
 #[derive(Parser)]
@@ -65,6 +65,36 @@ enum Rows {
         source: PathBuf,
         /// How often everything is done anew; medians are reported.
         #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Prints every run as JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Big files and many small ones in a repository, beside plain Git with everything synced.
+    Chunks {
+        /// The folder of `git-chunk`; the default is this program's own.
+        #[arg(long)]
+        binaries: Option<PathBuf>,
+        /// Size of the largest file in MiB; 0 leaves it out.
+        #[arg(long, default_value_t = 1024)]
+        huge: usize,
+        /// How often everything is done anew; medians are reported.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Prints every run as JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Snapshots of small files, beside copying them, Git, and restic where it is installed.
+    Capture {
+        /// The folder of `rivet`; the default is this program's own.
+        #[arg(long)]
+        binaries: Option<PathBuf>,
+        /// How many files of 1 KiB.
+        #[arg(long, default_value_t = 2000)]
+        files: usize,
+        /// How often everything is done anew; medians are reported.
+        #[arg(long, default_value_t = 5)]
         rounds: usize,
         /// Prints every run as JSON instead of the table.
         #[arg(long)]
@@ -146,6 +176,26 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
                 rounds,
                 &mut report,
             )?;
+            json
+        }
+        Rows::Chunks {
+            binaries,
+            huge,
+            rounds,
+            json,
+        } => {
+            let binary = own(binaries)?.join("git-chunk");
+            chunks::run(&binary, chunks::Sizes { huge }, rounds, &mut report)?;
+            json
+        }
+        Rows::Capture {
+            binaries,
+            files,
+            rounds,
+            json,
+        } => {
+            capture::run(&own(binaries)?.join("rivet"), files, rounds, &mut report)?;
+            base = "cp";
             json
         }
         Rows::Probe { step } => return probe::run(&step),

@@ -153,7 +153,7 @@ pub fn files_commit(repo: &Path, shape: Shape, seed: u64) -> Result<(), Error> {
         source,
     };
     fs::create_dir_all(&folder).map_err(failed)?;
-    let mut noise = Noise(seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15));
+    let mut noise = Noise::new(seed);
     match shape {
         Shape::Large => {
             let bytes: Vec<u8> = (0..10 << 17).flat_map(|_| noise.next().to_le_bytes()).collect();
@@ -177,10 +177,18 @@ pub fn files_commit(repo: &Path, shape: Shape, seed: u64) -> Result<(), Error> {
 }
 
 /// Numbers without a pattern, always the same (xorshift64*).
-struct Noise(u64);
+#[derive(Debug)]
+pub struct Noise(u64);
 
 impl Noise {
-    fn next(&mut self) -> u64 {
+    /// Numbers unlike those of another seed.
+    pub fn new(seed: u64) -> Noise {
+        Noise(seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// The next number.
+    #[allow(clippy::should_implement_trait)] // it never ends
+    pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;

@@ -221,7 +221,7 @@ impl Builder {
         let Some(file) = &mut self.file else {
             return Err(io::ErrorKind::NotConnected.into());
         };
-        file.patch(COUNT_AT, &count.to_be_bytes())?;
+        file.rewrite(COUNT_AT, &count.to_be_bytes())?;
         let mut digest = Digest::new(self.format);
         let mut source = File::open(&self.path)?.take(self.written);
         let mut block = vec![0; BLOCK];

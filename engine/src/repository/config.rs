@@ -39,9 +39,20 @@ impl<'c> Config<'c> {
         }
     }
 
-    /// A copy of all values, which needs no repository.
+    /// A copy of all values, which needs no repository. Without those that gix makes of single variables, such as
+    /// `GIT_SSL_CAINFO`: they would outrank what configuration says of one URL, and of an environment that is given
+    /// explicitly they know nothing.
     pub fn to_settings(&self) -> Settings {
-        Settings(self.file().clone())
+        let mut file = self.file().clone();
+        let made: Vec<_> = file
+            .sections_and_ids()
+            .filter(|(section, _)| section.meta().source == Source::EnvOverride)
+            .map(|(_, id)| id)
+            .collect();
+        for id in made {
+            file.remove_section_by_id(id);
+        }
+        Settings(file)
     }
 
     /// The last value.

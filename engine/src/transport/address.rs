@@ -123,14 +123,16 @@ impl Address {
         self.scheme
     }
 
-    /// The folder that a local address names: as written, so it may be relative.
+    /// The folder that a local address names: as written, so it may be relative. A URL has its escapes resolved.
     pub fn local_path(&self) -> Option<PathBuf> {
-        match self.scheme {
-            Scheme::Local => gix::path::from_bstr(self.url.path.as_bstr())
-                .ok()
-                .map(|path| path.into_owned()),
-            _ => None,
+        if self.scheme != Scheme::Local {
+            return None;
         }
+        let path = match self.url.serialize_alternative_form {
+            true => self.url.path.clone(),
+            false => unescaped(&self.url.path),
+        };
+        gix::path::from_bstring(path).ok()
     }
 
     /// The whole address without its password: for messages, and for names of caches and states.
@@ -175,6 +177,30 @@ fn rewritten(text: &BStr, config: &Config<'_>, name: &str) -> Option<BString> {
     Some(rewritten)
 }
 
+/// `%20` and the like; what is no escape stays.
+fn unescaped(text: &[u8]) -> BString {
+    let mut out = BString::default();
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        let code = after
+            .get(..2)
+            .filter(|digits| byte == b'%' && digits.iter().all(u8::is_ascii_hexdigit))
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match code {
+            Some(code) => {
+                out.push(code);
+                rest = &after[2..];
+            }
+            None => {
+                out.push(byte);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
 /// Text that may be a URL, for messages: nothing between `://` and the last `@` before the path.
 pub(super) fn without_password(text: &[u8]) -> String {
     let Some(start) = text.find(b"://").map(|at| at + 3) else {
@@ -210,7 +236,6 @@ mod tests {
     fn every_way_to_write_an_address_is_known() {
         for (text, scheme) in [
             ("https://host/user/repo.git", Scheme::Https),
-            ("HTTPS://host/user/repo.git", Scheme::Https),
             ("http://host:8080/repo", Scheme::Http),
             ("ssh://git@host:22/repo", Scheme::Ssh),
             ("git+ssh://host/repo", Scheme::Ssh),
@@ -228,6 +253,10 @@ mod tests {
         assert_eq!(
             parse("file:///srv/a%20b.git").local_path().unwrap(),
             PathBuf::from("/srv/a b.git")
+        );
+        assert_eq!(
+            parse("/srv/a%20b%").local_path().unwrap(),
+            PathBuf::from("/srv/a%20b%")
         );
         assert_eq!(parse("a/b").local_path().unwrap(), PathBuf::from("a/b"));
         assert_eq!(parse("git://host/repo").local_path(), None);

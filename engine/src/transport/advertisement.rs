@@ -16,6 +16,8 @@ use super::pkt_line::{self, Line, Reader};
 pub(super) const MOST_REFS: u64 = 2_000_000;
 /// Bytes of references that are accepted.
 pub(super) const MOST_BYTES: u64 = 256 << 20;
+/// References of which the capabilities say what they stand for, that are looked for.
+const MOST_SYMREFS: usize = 64;
 /// Capabilities that are accepted, in version 2, where each has a line.
 const MOST_CAPABILITIES: usize = 1000;
 
@@ -213,6 +215,12 @@ pub(super) fn read(
     }
 }
 
+/// The same from any stream.
+#[cfg(test)]
+pub(super) fn read_any<R: Read>(reader: &mut Reader<R>, service: Service) -> Result<Advertisement, Error> {
+    read_lines(&mut Lines::new(reader, "there", "reading"), service)
+}
+
 fn read_lines<R: Read>(lines: &mut Lines<'_, R>, service: Service) -> Result<Advertisement, Error> {
     let mut version = Version::V0;
     let mut first = next_owned(lines)?;
@@ -341,7 +349,7 @@ impl Advertisement {
     }
 
     fn name_targets(&mut self) {
-        for symref in self.capabilities.values("symref") {
+        for symref in self.capabilities.values("symref").take(MOST_SYMREFS) {
             if let Some((name, target)) = symref.split_once_str(":")
                 && let Some(known) = self.refs.iter_mut().find(|known| known.name == name)
             {

@@ -33,10 +33,10 @@ pub(super) fn connect(
     let mut request = format!("{} ", service.name()).into_bytes();
     request.extend_from_slice(&url.path);
     request.extend_from_slice(b"\0host=");
-    match std::env::var("GIT_OVERRIDE_VIRTUAL_HOST") {
-        Ok(host) => request.extend_from_slice(host.replace('\0', "").as_bytes()),
-        Err(_) if bare.contains(':') => request.extend_from_slice(format!("[{bare}]").as_bytes()),
-        Err(_) => request.extend_from_slice(bare.as_bytes()),
+    match options.environment().text("GIT_OVERRIDE_VIRTUAL_HOST") {
+        Some(host) => request.extend_from_slice(host.replace('\0', "").as_bytes()),
+        None if bare.contains(':') => request.extend_from_slice(format!("[{bare}]").as_bytes()),
+        None => request.extend_from_slice(bare.as_bytes()),
     }
     if let Some(port) = url.port {
         request.extend_from_slice(format!(":{port}").as_bytes());

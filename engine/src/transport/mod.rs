@@ -20,6 +20,8 @@ mod options;
 mod per_url;
 pub mod pkt_line;
 mod program;
+#[cfg(test)]
+mod random_tests;
 mod receive_pack;
 mod side_band;
 mod socket;
@@ -34,7 +36,7 @@ pub use advertisement::AdvertisedRef;
 pub use credential::ask_on_terminal;
 pub use error::Error;
 pub use messages::{Line, Lines, Messages, Silently};
-pub use options::Options;
+pub use options::{Environment, Options};
 pub use receive_pack::{Command, Offers, Push, PushError, ReceivePack, RefReport, Report, Status};
 pub use upload_pack::{Fetch, Haves, PackStream, UploadPack};
 

@@ -1,6 +1,7 @@
 //! What configuration and environment say about reaching a remote.
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,9 +17,56 @@ use crate::repository::{Config, Settings};
 pub struct Options {
     /// All of it: a redirection may lead to a place that other values apply to.
     settings: Arc<Settings>,
+    environment: Arc<Environment>,
     folder: Option<PathBuf>,
     version: Version,
     agent: String,
+}
+
+/// The variables that say how remotes are reached: `GIT_SSH_COMMAND`, `GIT_ASKPASS`, `https_proxy` and so on. Programs
+/// are started with those of the process, whatever is in here.
+#[derive(Clone, Default)]
+pub struct Environment(BTreeMap<OsString, OsString>);
+
+impl Environment {
+    /// Those of the process.
+    pub fn of_process() -> Environment {
+        std::env::vars_os().collect()
+    }
+
+    /// A value, which may be empty.
+    pub(super) fn raw(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(OsStr::new(name)).map(OsString::as_os_str)
+    }
+
+    /// A value; unset and empty are the same.
+    pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.raw(name).filter(|value| !value.is_empty())
+    }
+
+    /// Likewise, of those that are text.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.variable(name)?.to_str()
+    }
+
+    /// A truth value.
+    pub(super) fn flag(&self, name: &str) -> Option<bool> {
+        let value = self.raw(name)?;
+        Some(super::per_url::boolean(value.as_encoded_bytes()).unwrap_or(true))
+    }
+}
+
+impl FromIterator<(OsString, OsString)> for Environment {
+    fn from_iter<T: IntoIterator<Item = (OsString, OsString)>>(variables: T) -> Environment {
+        Environment(variables.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Values may be secret.
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// A version of the fetch protocol (gitprotocol-v2(5)).
@@ -58,7 +106,16 @@ impl Options {
     ///
     /// Fails when configuration forbids the protocol of `address`.
     pub fn read(config: &Config<'_>, address: &Address) -> Result<Options, Error> {
-        allowed(config, address)?;
+        Options::read_with(config, address, Environment::of_process())
+    }
+
+    /// The same with other variables than those of the process.
+    pub fn read_with(
+        config: &Config<'_>,
+        address: &Address,
+        environment: Environment,
+    ) -> Result<Options, Error> {
+        allowed(config, &environment, address)?;
         let version = match config.string("protocol.version") {
             None => Version::V2,
             Some(text) => match text.as_slice() {
@@ -68,10 +125,9 @@ impl Options {
                 _ => return Err(setting("protocol.version", "it is none of 0, 1 and 2")),
             },
         };
-        let agent = std::env::var("GIT_USER_AGENT")
-            .ok()
-            .filter(|agent| !agent.is_empty())
-            .unwrap_or_else(|| concat!("ingot/", env!("CARGO_PKG_VERSION")).to_owned());
+        let agent = environment
+            .text("GIT_USER_AGENT")
+            .unwrap_or(concat!("ingot/", env!("CARGO_PKG_VERSION")));
         Ok(Options {
             settings: Arc::new(config.to_settings()),
             folder: None,
@@ -80,6 +136,7 @@ impl Options {
                 .chars()
                 .map(|c| if c.is_ascii_graphic() { c } else { '.' })
                 .collect(),
+            environment: Arc::new(environment),
         })
     }
 
@@ -92,6 +149,10 @@ impl Options {
 
     pub(super) fn config(&self) -> Config<'_> {
         self.settings.config()
+    }
+
+    pub(super) fn environment(&self) -> &Environment {
+        &self.environment
     }
 
     pub(super) fn working_folder(&self) -> Option<&Path> {
@@ -131,17 +192,6 @@ pub(super) fn per_url<'a>(
     }
 }
 
-/// A variable; unset and empty are the same.
-pub(super) fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
-}
-
-/// A variable that holds a truth value.
-pub(super) fn flag(name: &str) -> Option<bool> {
-    let value = std::env::var_os(name)?;
-    Some(super::per_url::boolean(value.as_encoded_bytes()).unwrap_or(true))
-}
-
 pub(super) fn setting(name: &str, message: impl Into<String>) -> Error {
     Error::Setting {
         name: name.to_owned(),
@@ -151,11 +201,11 @@ pub(super) fn setting(name: &str, message: impl Into<String>) -> Error {
 
 /// `GIT_ALLOW_PROTOCOL` outranks `protocol.<name>.allow`, which outranks `protocol.allow`. What is allowed to the user
 /// alone is refused where `GIT_PROTOCOL_FROM_USER` says that the address came from elsewhere.
-fn allowed(config: &Config<'_>, address: &Address) -> Result<(), Error> {
+fn allowed(config: &Config<'_>, environment: &Environment, address: &Address) -> Result<(), Error> {
     let protocol = address.scheme().name();
-    let allowed = match std::env::var("GIT_ALLOW_PROTOCOL") {
-        Ok(list) => list.split(':').any(|name| name == protocol),
-        Err(_) => {
+    let allowed = match environment.text("GIT_ALLOW_PROTOCOL") {
+        Some(list) => list.split(':').any(|name| name == protocol),
+        None => {
             let name = format!("protocol.{protocol}.allow");
             let policy = config
                 .string(&name)
@@ -167,7 +217,7 @@ fn allowed(config: &Config<'_>, address: &Address) -> Result<(), Error> {
             match policy.to_ascii_lowercase().as_slice() {
                 b"always" => true,
                 b"never" => false,
-                b"user" => flag("GIT_PROTOCOL_FROM_USER").unwrap_or(true),
+                b"user" => environment.flag("GIT_PROTOCOL_FROM_USER").unwrap_or(true),
                 _ => return Err(setting(&name, "it is none of always, never and user")),
             }
         }

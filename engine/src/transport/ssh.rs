@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bstr::{BStr, BString, ByteSlice as _, ByteVec as _};
 
 use super::channel::{Control, Duplex, Service, version_for};
-use super::options::{Options, setting, variable};
+use super::options::{Options, setting};
 use super::program::{self, Prepared};
 use super::{Address, Error, Messages};
 
@@ -183,8 +183,8 @@ impl Destination {
 
 /// The program: `GIT_SSH_COMMAND`, `core.sshCommand`, `GIT_SSH`, or ssh.
 fn given(options: &Options) -> Given {
-    if let Some(line) = variable("GIT_SSH_COMMAND")
-        && let Ok(line) = gix::path::os_string_into_bstring(line)
+    if let Some(line) = options.environment().variable("GIT_SSH_COMMAND")
+        && let Ok(line) = gix::path::os_string_into_bstring(line.to_owned())
     {
         return Given::Line(line);
     }
@@ -193,7 +193,8 @@ fn given(options: &Options) -> Given {
     {
         return Given::Line(line);
     }
-    Given::Program(variable("GIT_SSH").unwrap_or_else(|| "ssh".into()))
+    let program = options.environment().variable("GIT_SSH");
+    Given::Program(program.unwrap_or(OsStr::new("ssh")).to_owned())
 }
 
 impl Given {
@@ -243,9 +244,9 @@ fn first_word(line: &BStr) -> Option<String> {
 
 /// `GIT_SSH_VARIANT` or `ssh.variant`, unless they leave it open.
 fn configured_variant(options: &Options) -> Result<Option<Variant>, Error> {
-    let (name, text) = match std::env::var("GIT_SSH_VARIANT") {
-        Ok(text) => ("GIT_SSH_VARIANT", text),
-        Err(_) => match options.config().string("ssh.variant") {
+    let (name, text) = match options.environment().text("GIT_SSH_VARIANT") {
+        Some(text) => ("GIT_SSH_VARIANT", text.to_owned()),
+        None => match options.config().string("ssh.variant") {
             Some(text) => ("ssh.variant", text.to_string()),
             None => return Ok(None),
         },

@@ -23,8 +23,8 @@ fn served() -> (Host, std::path::PathBuf, String) {
 
 /// Limits that meet every stage of a conversation of so many bytes.
 fn places(whole: u64) -> impl Iterator<Item = u64> {
-    let step = (whole / 24).max(1);
-    (1..12).chain((12..whole).step_by(usize::try_from(step).unwrap()))
+    let step = (whole / 14).max(1);
+    (1..6).chain((6..whole).step_by(usize::try_from(step).unwrap()))
 }
 
 #[test]

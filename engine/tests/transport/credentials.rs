@@ -297,3 +297,26 @@ fn a_large_push_asks_before_it_sends() {
         .collect();
     assert_eq!(posts, [(4, false), (4, true), (1000, true)]);
 }
+
+#[test]
+fn netrc_is_tried_before_helpers() {
+    let (_root, server) = protected();
+    let home = TempDir::new().unwrap();
+    let netrc = home.path().join(".netrc");
+    let mut client = Client::new(Format::Sha1);
+    client.variable("HOME", home.path().to_str().unwrap());
+    std::fs::write(
+        &netrc,
+        "machine other.example login x password y\nmachine 127.0.0.1 login alice password \"s3:cret/+ word\"\n",
+    )
+    .unwrap();
+    let helper = Helper::new("username=alice\npassword=s3:cret/+ word");
+    client.config("credential.helper", helper.program().to_str().unwrap());
+    fetch_all(&client, &server.url("x.git")).unwrap();
+    assert_eq!(helper.log(), "", "there was nothing to ask and nothing to store");
+    // What it says may be old.
+    std::fs::write(&netrc, "machine 127.0.0.1 login alice password old\n").unwrap();
+    fetch_all(&client, &server.url("x.git")).unwrap();
+    assert!(helper.log().contains("[store]"), "{}", helper.log());
+    assert!(!helper.log().contains("[erase]"), "{}", helper.log());
+}

@@ -29,7 +29,12 @@ fn whole_repositories_and_what_is_new_come_over_every_connection() {
         let name = format!("{}.git", format.name());
         let bare = host.copy(&name, &source, format);
         for kind in Kind::ALL {
-            for version in ["0", "1", "2"] {
+            let versions: &[&str] = match (format, kind) {
+                (Format::Sha1, Kind::Git) => &["0", "1", "2"],
+                (Format::Sha1, _) => &["0", "2"],
+                (Format::Sha256, _) => &["2"],
+            };
+            for version in versions {
                 let client = Client::new(format);
                 client.config("protocol.version", version);
                 let url = host.reach(kind, &name, &client);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::io::Write as _;
 
 use ingot_engine::transport::{Command, Error, Fetch, Haves, Push, PushError};
 use ingot_testdata::git;
@@ -150,7 +149,17 @@ fn redirections_are_followed_at_first() {
         Reply::Status(302, vec![location], String::new())
     });
     let client = Client::new(Format::Sha1);
+    client.config("http.extraHeader", "Authorization: Basic YTpi");
+    client.config("http.extraHeader", "X-Public: 1");
     fetch_all(&client, &server.url("moved")).unwrap();
+    let sent = |server: &Server, name: &str| server.requests()[0].header(name).map(str::to_owned);
+    assert!(sent(&server, "authorization").is_some());
+    assert_eq!(
+        sent(&target, "authorization"),
+        None,
+        "it is for the place that the address names"
+    );
+    assert_eq!(sent(&target, "x-public").as_deref(), Some("1"));
     assert!(client.heard.warnings()[0].contains(&target.url("x.git")));
     assert_eq!(
         target.requests().len(),

@@ -7,6 +7,8 @@ mod support;
 
 mod broken;
 mod credentials;
+mod environment;
 mod fetch;
 mod http;
 mod push;
+mod tls;

@@ -9,7 +9,8 @@ use bstr::ByteSlice as _;
 use gix_hash::ObjectId;
 use ingot_engine::repository::Repository;
 use ingot_engine::transport::{
-    Address, AdvertisedRef, Direction, Error, Fetch, Messages, Options, PackStream, Remote, UploadPack,
+    Address, AdvertisedRef, Direction, Environment, Error, Fetch, Messages, Options, PackStream, Remote,
+    UploadPack,
 };
 use ingot_testdata::git;
 use ingot_testdata::repo::{Format, Repo};
@@ -77,6 +78,8 @@ fn watch() {
 pub struct Client {
     pub repo: Repo,
     pub heard: Arc<Heard>,
+    /// The environment, which has nothing of that of the tests.
+    pub variables: Vec<(String, String)>,
 }
 
 impl Client {
@@ -89,6 +92,7 @@ impl Client {
         Client {
             repo,
             heard: Arc::default(),
+            variables: Vec::new(),
         }
     }
 
@@ -96,11 +100,20 @@ impl Client {
         self.repo.git(&["config", "--add", key, value]);
     }
 
+    pub fn variable(&mut self, name: &str, value: impl Into<String>) {
+        self.variables.push((name.to_owned(), value.into()));
+    }
+
     pub fn try_remote(&self, url: &str) -> Result<Remote, Error> {
         let repository = Repository::open(self.repo.path()).unwrap();
         let config = repository.config();
         let address = Address::resolve(url.into(), &config, Direction::Fetch)?;
-        let options = Options::read(&config, &address)?.folder(self.repo.path().to_owned());
+        let environment: Environment = self
+            .variables
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        let options = Options::read_with(&config, &address, environment)?.folder(self.repo.path().to_owned());
         Ok(Remote::new(address, options, self.heard.clone()))
     }
 

@@ -79,6 +79,8 @@ pub fn run(app: &App, args: &Clone) -> Result<Report, Failure> {
         .remote(&app.display)
         .fetch(&local, FetchOptions { keep: false })?;
     drop(local);
+    // However many packs came, they are all seen from here on.
+    repository.reload()?;
     let head = write_refs(&mut repository, args, &fetched.view)?;
     let files = check_out(app, args, &repository, &head)?;
     target.keep();

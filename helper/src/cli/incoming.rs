@@ -47,7 +47,7 @@ impl Incoming {
         let name = |tip: &ObjectId| BString::from(format!("{FOLDER}{tip}"));
         let edits: Result<Vec<Edit>, refs::Error> = tips
             .iter()
-            .map(|tip| Ok(Edit::set(validate(&name(tip))?, **tip)))
+            .map(|tip| Ok(Edit::set(validate(name(tip))?, **tip)))
             .collect();
         if edits.and_then(|edits| refs::apply(repository, edits)).is_ok() {
             self.names.extend(tips.into_iter().map(name));

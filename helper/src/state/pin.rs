@@ -52,9 +52,9 @@ pub enum Alarm {
         /// What the store shows.
         seen: u64,
         /// The pinned head and its generation.
-        pinned: (ContentId, u64),
+        pinned: Box<(ContentId, u64)>,
         /// The head that the store shows, and its generation.
-        found: (ContentId, u64),
+        found: Box<(ContentId, u64)>,
     },
     /// An older head.
     #[error(
@@ -109,8 +109,8 @@ impl State {
             return Err(Alarm::PolicyRolledBack {
                 expected: self.policy_generation,
                 seen: observed.policy_generation,
-                pinned: (self.head_id, self.generation),
-                found: (observed.head_id, observed.generation),
+                pinned: Box::new((self.head_id, self.generation)),
+                found: Box::new((observed.head_id, observed.generation)),
             });
         }
         if observed.generation < self.generation {
@@ -148,8 +148,8 @@ impl State {
             return Err(Alarm::PolicyRolledBack {
                 expected: self.policy_generation,
                 seen: newer.policy_generation,
-                pinned: (self.head_id, self.generation),
-                found: (newer.head_id, newer.generation),
+                pinned: Box::new((self.head_id, self.generation)),
+                found: Box::new((newer.head_id, newer.generation)),
             });
         }
         if newer.generation == self.generation {
@@ -221,8 +221,8 @@ mod tests {
             Err(Alarm::PolicyRolledBack {
                 expected: 2,
                 seen: 1,
-                pinned: (id(5), 5),
-                found: (id(9), 9)
+                pinned: Box::new((id(5), 5)),
+                found: Box::new((id(9), 9))
             })
         );
         let fork = |generation| Some(if generation == 5 { id(99) } else { id(1) });

@@ -111,8 +111,7 @@ fn copy(
         (Cut::Answers(limit), false) | (Cut::Requests(limit), true) | (Cut::Silence(limit), true) => limit,
         _ => u64::MAX,
     };
-    loop {
-        let Ok(read) = from.read(&mut buffer) else { break };
+    while let Ok(read) = from.read(&mut buffer) {
         if read == 0 {
             break;
         }

@@ -59,7 +59,7 @@ type Policy = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
 pub struct Server {
     port: u16,
     stop: Arc<AtomicBool>,
-    requests: Arc<Mutex<Vec<Request>>>,
+    site: Site,
 }
 
 impl std::fmt::Debug for Server {
@@ -77,15 +77,15 @@ impl Server {
     /// The same, where `policy` decides on each answer.
     pub fn with(root: &Path, policy: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Server {
         let listener = super::listener();
-        let server = Server {
-            port: listener.local_addr().unwrap().port(),
-            stop: Arc::default(),
-            requests: Arc::default(),
-        };
         let site = Site {
             root: root.to_owned(),
             policy: Arc::new(policy),
-            requests: Arc::clone(&server.requests),
+            requests: Arc::default(),
+        };
+        let server = Server {
+            port: listener.local_addr().unwrap().port(),
+            stop: Arc::default(),
+            site: site.clone(),
         };
         let stop = Arc::clone(&server.stop);
         std::thread::spawn(move || site.accept(&listener, &stop));
@@ -117,7 +117,12 @@ impl Server {
 
     /// The requests so far.
     pub fn requests(&self) -> Vec<Request> {
-        self.requests.lock().unwrap().clone()
+        self.site.requests.lock().unwrap().clone()
+    }
+
+    /// Serves one more connection, which came some other way.
+    pub fn serve(&self, reader: &mut impl BufRead, writer: &mut impl Write) -> std::io::Result<()> {
+        serve_stream(&self.site, reader, writer, usize::MAX)
     }
 }
 

@@ -237,8 +237,8 @@ fn story(
     for op in &ops[..done] {
         let _ = match op {
             Op::Write(node, bytes) => writeln!(text, "  Write({node}, {} bytes)", bytes.len()),
-            Op::Patch(node, offset, bytes) => {
-                writeln!(text, "  Patch({node}, {} bytes at {offset})", bytes.len())
+            Op::Rewrite(node, offset, bytes) => {
+                writeln!(text, "  Rewrite({node}, {} bytes at {offset})", bytes.len())
             }
             op => writeln!(text, "  {op:?}"),
         };

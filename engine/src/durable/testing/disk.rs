@@ -20,8 +20,8 @@ pub(super) enum Op {
     },
     /// Bytes at the end of a file.
     Write(Node, Vec<u8>),
-    /// Bytes in the place of others that were written before.
-    Patch(Node, u64, Vec<u8>),
+    /// Bytes in the middle of a file, in place of some that are not durable yet.
+    Rewrite(Node, u64, Vec<u8>),
     /// The content of a file becomes durable.
     SyncFile(Node),
     /// Another name for a file.
@@ -189,21 +189,10 @@ impl Disk {
                     pending.extend_from_slice(bytes);
                 }
             }
-            Op::Patch(node, offset, bytes) => {
+            Op::Rewrite(node, offset, bytes) => {
                 if let Content::File { stable, pending } = &mut self.nodes[*node].content {
-                    // Everything from there on counts as unsynced again, which no disk does worse.
-                    let start = usize::try_from(*offset).unwrap_or(usize::MAX);
-                    let end = start + bytes.len();
-                    assert!(
-                        end <= stable.len() + pending.len(),
-                        "only what was written is replaced"
-                    );
-                    if start < stable.len() {
-                        let mut unsynced = stable.split_off(start);
-                        unsynced.append(pending);
-                        *pending = unsynced;
-                    }
-                    let start = start - stable.len();
+                    let start = (*offset as usize).checked_sub(stable.len());
+                    let start = start.expect("only what is not durable yet is rewritten");
                     pending[start..start + bytes.len()].copy_from_slice(bytes);
                 }
             }

@@ -111,9 +111,9 @@ impl Handle for FaultyHandle {
         self.inner.sync()
     }
 
-    fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    fn rewrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.plan.step()?;
-        self.inner.patch(offset, bytes)
+        self.inner.rewrite(offset, bytes)
     }
 }
 

@@ -153,9 +153,9 @@ impl Handle for RecordingHandle {
         Ok(())
     }
 
-    fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.inner.patch(offset, bytes)?;
-        lock(&self.log).push(Op::Patch(self.node, offset, bytes.to_vec()));
+    fn rewrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.inner.rewrite(offset, bytes)?;
+        lock(&self.log).push(Op::Rewrite(self.node, offset, bytes.to_vec()));
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use bstr::ByteSlice as _;
 use zeroize::Zeroizing;
 
 use crate::transport::Messages;
-use crate::transport::options::{Options, variable};
+use crate::transport::options::Options;
 use crate::transport::program::Prepared;
 
 /// What an answer may have.
@@ -23,11 +23,12 @@ pub(super) fn ask(
 ) -> Option<Zeroizing<String>> {
     let config = options.config();
     // An empty variable stands for none, and outranks the configuration.
-    let program = match std::env::var_os("GIT_ASKPASS") {
-        Some(program) => Some(program).filter(|program| !program.is_empty()),
+    let environment = options.environment();
+    let program = match environment.raw("GIT_ASKPASS") {
+        Some(program) => Some(program.to_owned()),
         None => match config.path("core.askPass") {
             Ok(Some(program)) => Some(program.into_os_string()),
-            Ok(None) => variable("SSH_ASKPASS"),
+            Ok(None) => environment.raw("SSH_ASKPASS").map(ToOwned::to_owned),
             Err(error) => {
                 messages.warning(&error.to_string());
                 None

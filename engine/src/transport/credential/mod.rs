@@ -4,6 +4,7 @@
 
 mod askpass;
 mod helper;
+mod netrc;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use zeroize::Zeroizing;
 
 pub use askpass::ask_on_terminal;
 
-use super::options::{Options, flag, per_url, setting};
+use super::options::{Options, per_url, setting};
 use super::per_url::Place;
 use super::{Error, Messages};
 
@@ -31,8 +32,6 @@ pub(super) struct Credential {
     pub ready: Option<(String, Zeroizing<String>)>,
     /// What a helper wants to hear again when it stores or erases.
     extra: Vec<(String, Zeroizing<String>)>,
-    /// Whether a helper may store it: not what the address says itself, unless it was asked for.
-    asked: bool,
 }
 
 impl fmt::Debug for Credential {
@@ -98,6 +97,11 @@ impl Credential {
         }
     }
 
+    /// What `~/.netrc` says.
+    pub(super) fn of_netrc(realm: &Realm, options: &Options) -> Option<Credential> {
+        netrc::look_up(realm, options)
+    }
+
     /// Whether it can be shown to a server.
     pub(super) fn is_complete(&self) -> bool {
         self.ready.is_some() || (self.username.is_some() && self.password.is_some())
@@ -114,7 +118,6 @@ impl Credential {
         let choices = Choices::read(options, &realm.place)?;
         let mut credential = Credential::of(realm);
         credential.password = None;
-        credential.asked = true;
         if credential.username.is_none() {
             credential.username = choices.username.clone();
         }
@@ -148,7 +151,8 @@ impl Credential {
         messages: &Arc<dyn Messages>,
         remote: &str,
     ) -> Result<(), Error> {
-        let terminal = choices.interactive && flag("GIT_TERMINAL_PROMPT").unwrap_or(true);
+        let terminal =
+            choices.interactive && options.environment().flag("GIT_TERMINAL_PROMPT").unwrap_or(true);
         let ask = |prompt: &str, secret: bool| -> Result<Zeroizing<String>, Error> {
             let answer = match choices.interactive {
                 true => askpass::ask(prompt, options, messages),
@@ -190,9 +194,7 @@ impl Credential {
 
     /// Tells helpers that the server accepted it.
     pub(super) fn approve(&self, realm: &Realm, options: &Options, messages: &Arc<dyn Messages>) {
-        if self.asked {
-            self.tell("store", realm, options, messages);
-        }
+        self.tell("store", realm, options, messages);
     }
 
     /// Tells helpers that the server did not accept it.

@@ -142,6 +142,18 @@ fn line(stream: &mut impl BufRead) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
+/// Reads chunks to the first thing that is none.
+#[cfg(test)]
+pub(super) fn parse_chunks(stream: &mut impl BufRead) {
+    while let Ok(size) = line(stream).and_then(|line| chunk_size(&line)) {
+        if size == 0 {
+            let _ = trailer(stream);
+            return;
+        }
+        let _ = io::copy(&mut stream.by_ref().take(size), &mut io::sink());
+    }
+}
+
 fn chunk_size(line: &[u8]) -> io::Result<u64> {
     let digits = line.split(|byte| *byte == b';').next().unwrap_or_default();
     let digits = std::str::from_utf8(digits).map(str::trim).unwrap_or_default();

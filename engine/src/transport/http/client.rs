@@ -3,24 +3,24 @@
 use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use data_encoding::BASE64;
 use rustls::ClientConfig;
 use zeroize::Zeroizing;
 
+use super::authentication::{Attempt, authorization};
 use super::body::Body;
 use super::connection::{Connection, Idle, NoConnection, Route, dial};
 use super::head::{Failure, Head};
 use super::location::Location;
 use super::settings::Settings;
 use super::tls;
-use crate::transport::credential::{Credential, Realm};
+use crate::transport::credential::Credential;
 use crate::transport::error::{cause, printable};
 use crate::transport::options::Options;
 use crate::transport::per_url::Place;
 use crate::transport::{Error, Messages};
 
-/// How often credentials are asked for before one request is given up.
-const MOST_ATTEMPTS: u32 = 3;
+/// What a redirection does not take along.
+const SECRET_HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "private-token"];
 /// How much of an answer that is none is read for a message.
 const MESSAGE: u64 = 16 * 1024;
 
@@ -39,10 +39,15 @@ struct State {
     settings: Vec<(Place, Arc<Settings>)>,
     tls: Vec<(Place, Arc<ClientConfig>)>,
     /// Credentials that servers accepted, with their origins.
-    accepted: Option<((bool, String, u16), Credential)>,
+    accepted: Option<(Origin, Credential)>,
     proxy_accepted: Option<Credential>,
     warned: bool,
+    /// Where the address leads.
+    home: Option<Origin>,
 }
+
+/// Whether it is secure, the host, and the port.
+type Origin = (bool, String, u16);
 
 /// A request.
 #[derive(Clone, Copy)]
@@ -89,6 +94,10 @@ impl Client {
         }
     }
 
+    pub(super) fn options(&self) -> &Options {
+        &self.options
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // What a panicking thread left is no more than forgotten credentials.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -128,11 +137,20 @@ impl Client {
         Ok(config)
     }
 
+    /// Says where the address leads: what is secret in `http.extraHeader` is not sent anywhere else.
+    pub(super) fn set_home(&self, at: &Location) {
+        self.state().home.get_or_insert_with(|| owned(at.origin()));
+    }
+
+    fn is_home(&self, at: &Location) -> bool {
+        let state = self.state();
+        state.home.as_ref().is_none_or(|home| *home == owned(at.origin()))
+    }
+
     fn accepted(&self, at: &Location) -> Option<Credential> {
         let state = self.state();
         let (origin, credential) = state.accepted.as_ref()?;
-        let same = (origin.0, origin.1.as_str(), origin.2) == at.origin();
-        same.then(|| credential.clone())
+        (*origin == owned(at.origin())).then(|| credential.clone())
     }
 
     /// Whether the server is known to accept what it will be shown.
@@ -153,7 +171,7 @@ impl Client {
                         .values("www-authenticate")
                         .map(str::to_owned)
                         .collect();
-                    let said = self.said(response);
+                    let said = words(response);
                     attempt.next(&challenges, &said, self).map_err(Fault::Unsent)?;
                 }
                 407 => {
@@ -162,7 +180,7 @@ impl Client {
                         .values("proxy-authenticate")
                         .map(str::to_owned)
                         .collect();
-                    let said = self.said(response);
+                    let said = words(response);
                     self.proxy_attempt(&mut proxy, ask.at)
                         .and_then(|attempt| attempt.next(&challenges, &said, self))
                         .map_err(Fault::Unsent)?;
@@ -174,8 +192,7 @@ impl Client {
                     if status < 400
                         && let Some(credential) = attempt.accepted(self)
                     {
-                        let (tls, host, port) = ask.at.origin();
-                        self.state().accepted = Some(((tls, host.to_owned(), port), credential));
+                        self.state().accepted = Some((owned(ask.at.origin()), credential));
                     }
                     return Ok(response);
                 }
@@ -354,8 +371,16 @@ impl Client {
                 authorization(credential).as_str()
             ));
         }
+        let home = self.is_home(at);
         for header in &settings.extra_headers {
-            line(header);
+            let name = header.split(':').next().unwrap_or_default().trim();
+            if home
+                || !SECRET_HEADERS
+                    .iter()
+                    .any(|secret| name.eq_ignore_ascii_case(secret))
+            {
+                line(header);
+            }
         }
         head
     }
@@ -384,24 +409,17 @@ impl Client {
         Ok(connection)
     }
 
-    /// The server's words, if they are made for people that read lines: those are shown, too.
-    pub(super) fn said(&self, response: Response) -> String {
-        let is_text = response.head.media_type() == "text/plain";
-        let text = response.body.start(MESSAGE);
-        if !is_text || text.is_empty() {
-            return String::new();
-        }
-        self.messages.remote(&text);
-        if !text.ends_with(b"\n") {
-            self.messages.remote(b"\n");
-        }
-        printable(&text)
-    }
-
     /// What a status that is no success means.
     pub(super) fn status(&self, response: Response) -> Error {
         let (status, reason) = (response.head.status, response.head.reason.clone());
-        let said = self.said(response);
+        let said = words(response);
+        if !said.is_empty() {
+            self.messages.remote(said.as_bytes());
+            if !said.ends_with('\n') {
+                self.messages.remote(b"\n");
+            }
+        }
+        let said = printable(said.as_bytes());
         let remote = self.remote.clone();
         let mut message = format!("HTTP status {status}");
         for words in [printable(reason.as_bytes()), said] {
@@ -426,112 +444,18 @@ impl Client {
     }
 }
 
-/// What a server is shown.
-fn authorization(credential: &Credential) -> Zeroizing<String> {
-    if let Some((scheme, ready)) = &credential.ready {
-        return Zeroizing::new(format!("{scheme} {}", ready.as_str()));
+/// The server's words, if they are made for people that read lines.
+fn words(response: Response) -> String {
+    let is_text = response.head.media_type() == "text/plain";
+    let text = response.body.start(MESSAGE);
+    match is_text {
+        true => String::from_utf8_lossy(&text).into_owned(),
+        false => String::new(),
     }
-    let pair = Zeroizing::new(format!(
-        "{}:{}",
-        credential.username.as_deref().unwrap_or_default(),
-        credential
-            .password
-            .as_ref()
-            .map_or("", |password| password.as_str())
-    ));
-    let encoded = Zeroizing::new(BASE64.encode(pair.as_bytes()));
-    Zeroizing::new(format!("Basic {}", encoded.as_str()))
 }
 
-/// The credentials that one request goes through.
-pub(super) struct Attempt {
-    realm: Realm,
-    pub credential: Option<Credential>,
-    /// Whether the server has accepted it before.
-    proven: bool,
-    /// Whether that of the URL was refused.
-    url_refused: bool,
-    asked: u32,
-}
-
-impl Attempt {
-    fn new(realm: Realm, remembered: Option<Credential>) -> Attempt {
-        Attempt {
-            realm,
-            proven: remembered.is_some(),
-            credential: remembered,
-            url_refused: false,
-            asked: 0,
-        }
-    }
-
-    /// The server wants others: takes those of the URL, or asks for some.
-    fn next(&mut self, challenges: &[String], said: &str, client: &Client) -> Result<(), Error> {
-        let failed = |message: String| Error::Authentication {
-            remote: client.remote.clone(),
-            message,
-        };
-        if let Some(refused) = self.credential.take() {
-            refused.reject(&self.realm, &client.options, &client.messages);
-            if !self.proven {
-                let user = refused.username.unwrap_or_default();
-                let words = match said {
-                    "" => String::new(),
-                    said => format!(" ({said})"),
-                };
-                return Err(failed(format!(
-                    "the server does not accept the user name '{user}' with this password or token{words}; check them, or the credential helper that has them"
-                )));
-            }
-            self.proven = false;
-            self.url_refused = true;
-        }
-        self.asked += 1;
-        if self.asked > MOST_ATTEMPTS {
-            return Err(failed("it asks again and again".to_owned()));
-        }
-        let of_url = Credential::of(&self.realm);
-        self.credential = Some(match of_url.is_complete() && !self.url_refused {
-            true => of_url,
-            false => Credential::fill(
-                &self.realm,
-                challenges,
-                &client.options,
-                &client.messages,
-                &client.remote,
-            )?,
-        });
-        let ready = self
-            .credential
-            .as_ref()
-            .is_some_and(|credential| credential.ready.is_some());
-        let basic = challenges.iter().any(|challenge| {
-            challenge
-                .get(..5)
-                .is_some_and(|scheme| scheme.eq_ignore_ascii_case("basic"))
-                || challenge.to_ascii_lowercase().contains(", basic")
-        });
-        if !basic && !ready && !challenges.is_empty() {
-            let schemes: Vec<&str> = challenges
-                .iter()
-                .filter_map(|challenge| challenge.split(' ').next())
-                .collect();
-            return Err(failed(format!(
-                "the server asks for {}, and only Basic is supported; use a token over Basic, or ssh",
-                printable(schemes.join(", ").as_bytes())
-            )));
-        }
-        Ok(())
-    }
-
-    /// The server took it: helpers may keep it.
-    fn accepted(self, client: &Client) -> Option<Credential> {
-        let credential = self.credential?;
-        if !self.proven {
-            credential.approve(&self.realm, &client.options, &client.messages);
-        }
-        Some(credential)
-    }
+fn owned((tls, host, port): (bool, &str, u16)) -> Origin {
+    (tls, host.to_owned(), port)
 }
 
 /// For errors of writing, which carry what the server had to say if it said it.

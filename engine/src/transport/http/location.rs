@@ -175,11 +175,11 @@ mod tests {
 
     #[test]
     fn urls_are_taken_apart() {
-        let parsed = location("https://us%65r:p%40ss@Host.Example:8443/a%20b/c d?x=%2f#f");
+        let parsed = location("https://us%65r:p%40ss@Host.Example:8443/a%20b/c<d?x=%2f#f");
         assert_eq!(parsed.origin(), (true, "host.example", 8443));
-        assert_eq!(parsed.target, "/a%20b/c%20d?x=%2f");
+        assert_eq!(parsed.target, "/a%20b/c<d?x=%2f");
         assert_eq!(parsed.authority(), "host.example:8443");
-        assert_eq!(parsed.to_string(), "https://host.example:8443/a%20b/c%20d?x=%2f");
+        assert_eq!(parsed.to_string(), "https://host.example:8443/a%20b/c<d?x=%2f");
         let realm = parsed.realm();
         assert_eq!(realm.user.as_deref(), Some("user"));
         assert_eq!(realm.password.unwrap().as_str(), "p@ss");

@@ -4,6 +4,7 @@
 //! credentials by any request, and wants to hear what a server says that stops listening in the middle. A small client
 //! that is made for that knows more than a general one tells.
 
+mod authentication;
 mod body;
 mod client;
 mod connection;
@@ -52,6 +53,7 @@ impl Service {
         version: Version,
     ) -> Result<Service, Error> {
         let base = Location::of(address.url(), &client.remote)?;
+        client.set_home(&base);
         let mut service = Service {
             client: Arc::clone(client),
             name,
@@ -269,6 +271,15 @@ impl Read for Service {
             Some(body) => body.read(buffer),
             None => Ok(0),
         }
+    }
+}
+
+/// Reads a head and the lines of chunks from any stream.
+#[cfg(test)]
+pub(super) fn parse_any(stream: &mut io::BufReader<&[u8]>) {
+    if let Ok(head) = head::Head::read(stream) {
+        let _ = (head.framing(), head.media_type(), head.keeps_connection());
+        body::parse_chunks(stream);
     }
 }
 

@@ -9,7 +9,7 @@ use super::location::Location;
 use crate::transport::Error;
 use crate::transport::address::without_password;
 use crate::transport::credential::Realm;
-use crate::transport::options::{setting, variable};
+use crate::transport::options::{Environment, setting};
 use crate::transport::per_url::{PerUrl, Place};
 
 /// The port of a proxy that does not say one, as in curl.
@@ -76,11 +76,15 @@ impl Proxy {
 }
 
 /// The proxy for a place. An empty `http.proxy` means none, whatever the variables say.
-pub(super) fn choose(http: &PerUrl<'_>, to: &Location) -> Result<Option<Proxy>, Error> {
+pub(super) fn choose(
+    environment: &Environment,
+    http: &PerUrl<'_>,
+    to: &Location,
+) -> Result<Option<Proxy>, Error> {
     if let Some(text) = http.string("proxy") {
         return match text.to_str() {
             Ok("") => Ok(None),
-            Ok(text) if spared(&to.host) => {
+            Ok(text) if spared(environment, &to.host) => {
                 Proxy::parse("http.proxy", text)?;
                 Ok(None)
             }
@@ -88,7 +92,7 @@ pub(super) fn choose(http: &PerUrl<'_>, to: &Location) -> Result<Option<Proxy>, 
             Err(_) => Err(setting("http.proxy", "it is not UTF-8")),
         };
     }
-    if spared(&to.host) {
+    if spared(environment, &to.host) {
         return Ok(None);
     }
     // HTTP_PROXY is what a web server makes of a header of its client, so it is not believed.
@@ -97,7 +101,7 @@ pub(super) fn choose(http: &PerUrl<'_>, to: &Location) -> Result<Option<Proxy>, 
         false => &["http_proxy", "all_proxy", "ALL_PROXY"],
     };
     for name in names {
-        if let Some(text) = variable(name) {
+        if let Some(text) = environment.variable(name) {
             let text = text.to_str().ok_or_else(|| setting(name, "it is not UTF-8"))?;
             return Proxy::parse(name, text).map(Some);
         }
@@ -106,12 +110,11 @@ pub(super) fn choose(http: &PerUrl<'_>, to: &Location) -> Result<Option<Proxy>, 
 }
 
 /// Whether `no_proxy` names the host.
-fn spared(host: &str) -> bool {
+fn spared(environment: &Environment, host: &str) -> bool {
     ["no_proxy", "NO_PROXY"]
         .iter()
-        .find_map(|name| variable(name))
-        .and_then(|list| list.into_string().ok())
-        .is_some_and(|list| named(&list, host))
+        .find_map(|name| environment.text(name))
+        .is_some_and(|list| named(list, host))
 }
 
 fn named(list: &str, host: &str) -> bool {

@@ -8,7 +8,8 @@ use bstr::ByteSlice as _;
 use super::location::Location;
 use super::proxy::{self, Proxy};
 use crate::transport::Error;
-use crate::transport::options::{Options, flag, per_url, setting, variable};
+use crate::transport::options::{Environment, Options, per_url, setting};
+use crate::transport::per_url::PerUrl;
 use crate::transport::socket::LowSpeed;
 
 /// Bodies up to this size are sent whole, with their length in front (`http.postBuffer`).
@@ -29,6 +30,8 @@ pub(super) struct Settings {
     pub verify: bool,
     pub ca_file: Option<PathBuf>,
     pub ca_folder: Option<PathBuf>,
+    /// Where the system's are, if it is told.
+    pub system_ca_file: Option<PathBuf>,
     /// Certificate and key.
     pub client_certificate: Option<(PathBuf, PathBuf)>,
     pub tls_version: Option<TlsVersion>,
@@ -43,7 +46,7 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn read(options: &Options, at: &Location) -> Result<Settings, Error> {
-        let config = options.config();
+        let (config, environment) = (options.config(), options.environment());
         let http = per_url(&config, "http", at.place(), false);
         let boolean = |name: &str| {
             http.boolean(name).map_err(|text| {
@@ -60,7 +63,7 @@ impl Settings {
             Ok::<_, Error>(number.and_then(|number| u64::try_from(number).ok()))
         };
         let path = |variable_name: &str, name: &str| -> Result<Option<PathBuf>, Error> {
-            if let Some(path) = variable(variable_name) {
+            if let Some(path) = environment.variable(variable_name) {
                 return Ok(Some(options.resolve(path.into())));
             }
             let Some(text) = http.string(name).filter(|text| !text.is_empty()) else {
@@ -70,10 +73,18 @@ impl Settings {
                 .map(|path| Some(options.resolve(path)))
                 .ok_or_else(|| setting(&format!("http.{name}"), format!("'{text}' is no path")))
         };
+        // Going on without what makes a connection safer would be no favour.
+        if http.string("pinnedPubkey").is_some() {
+            return Err(setting(
+                "http.pinnedPubkey",
+                "pinned keys are not supported; use http.sslCAInfo, or ssh",
+            ));
+        }
         let certificate = path("GIT_SSL_CERT", "sslCert")?;
         let key = path("GIT_SSL_KEY", "sslKey")?;
-        let user_agent = std::env::var("GIT_HTTP_USER_AGENT")
-            .ok()
+        let user_agent = environment
+            .text("GIT_HTTP_USER_AGENT")
+            .map(str::to_owned)
             .or_else(|| http.string("userAgent").map(|text| text.to_string()))
             .unwrap_or_else(|| format!("git/2.0 ({})", options.agent()));
         let header_lines = http.narrowing_list("extraHeader");
@@ -92,15 +103,16 @@ impl Settings {
             None => true,
         };
         Ok(Settings {
-            verify: match flag("GIT_SSL_NO_VERIFY") {
+            verify: match environment.flag("GIT_SSL_NO_VERIFY") {
                 Some(unverified) => !unverified,
                 None => boolean("sslVerify")?.unwrap_or(true),
             },
             ca_file: path("GIT_SSL_CAINFO", "sslCAInfo")?,
+            system_ca_file: environment.variable("SSL_CERT_FILE").map(PathBuf::from),
             ca_folder: path("GIT_SSL_CAPATH", "sslCAPath")?,
             client_certificate: certificate.map(|path| (path.clone(), key.unwrap_or(path))),
-            tls_version: tls_version(&http)?,
-            proxy: proxy::choose(&http, at)?,
+            tls_version: tls_version(environment, &http)?,
+            proxy: proxy::choose(environment, &http, at)?,
             extra_headers,
             user_agent: user_agent.chars().filter(|c| matches!(c, ' '..='~')).collect(),
             follow_redirects,
@@ -110,16 +122,17 @@ impl Settings {
                     .clamp(64 << 10, MOST_POST_BUFFER),
             )
             .unwrap_or(usize::MAX),
-            low_speed: low_speed(number("lowSpeedLimit")?, number("lowSpeedTime")?),
+            low_speed: low_speed(environment, number("lowSpeedLimit")?, number("lowSpeedTime")?),
         })
     }
 }
 
 /// Both have to be set, by variable or configuration.
-fn low_speed(limit: Option<u64>, time: Option<u64>) -> Option<LowSpeed> {
+fn low_speed(environment: &Environment, limit: Option<u64>, time: Option<u64>) -> Option<LowSpeed> {
     let of = |name: &str, configured: Option<u64>| {
-        variable(name)
-            .and_then(|text| text.to_str()?.parse().ok())
+        environment
+            .text(name)
+            .and_then(|text| text.parse().ok())
             .or(configured)
             .filter(|number| *number > 0)
     };
@@ -129,10 +142,10 @@ fn low_speed(limit: Option<u64>, time: Option<u64>) -> Option<LowSpeed> {
     })
 }
 
-fn tls_version(http: &crate::transport::per_url::PerUrl<'_>) -> Result<Option<TlsVersion>, Error> {
-    let text = match std::env::var("GIT_SSL_VERSION") {
-        Ok(text) => text,
-        Err(_) => http.string("sslVersion").unwrap_or_default().to_string(),
+fn tls_version(environment: &Environment, http: &PerUrl<'_>) -> Result<Option<TlsVersion>, Error> {
+    let text = match environment.text("GIT_SSL_VERSION") {
+        Some(text) => text.to_owned(),
+        None => http.string("sslVersion").unwrap_or_default().to_string(),
     };
     match text.as_str() {
         // Older ones are not spoken, whatever is asked for.

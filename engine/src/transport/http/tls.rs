@@ -109,7 +109,7 @@ fn unable(remote: &str) -> Error {
 fn roots(settings: &Settings) -> Result<RootCertStore, Error> {
     let mut store = RootCertStore::empty();
     if settings.ca_file.is_none() && settings.ca_folder.is_none() {
-        for path in system_bundles() {
+        for path in system_bundles(settings) {
             if let Ok(list) = certificates(&path) {
                 store.add_parsable_certificates(list);
                 break;
@@ -139,9 +139,9 @@ fn roots(settings: &Settings) -> Result<RootCertStore, Error> {
     Ok(store)
 }
 
-fn system_bundles() -> Vec<PathBuf> {
-    match crate::transport::options::variable("SSL_CERT_FILE") {
-        Some(path) => vec![path.into()],
+fn system_bundles(settings: &Settings) -> Vec<PathBuf> {
+    match &settings.system_ca_file {
+        Some(path) => vec![path.clone()],
         None => BUNDLES.iter().map(PathBuf::from).collect(),
     }
 }

@@ -107,6 +107,13 @@ pub enum PushError<E> {
     Remote(#[from] Error),
 }
 
+/// Reads a report about one reference.
+#[cfg(test)]
+pub(super) fn read_report<R: std::io::Read>(reader: &mut Reader<R>, id: ObjectId) -> Result<Report, Error> {
+    let commands = [Command::create("refs/heads/a", id)];
+    Report::read(reader, &commands, id.kind(), "there")
+}
+
 impl fmt::Debug for ReceivePack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReceivePack")
