@@ -228,9 +228,16 @@ fn alarms_name_what_was_expected_and_what_was_seen() {
     let before = fs::read(first_level(temp.path())).expect("written");
     let message = check(&mut continuity, 1, 4).expect_err("rolled back").to_string();
     assert!(
-        message.starts_with("remote manifest rolled back from generation 5 to 4 (pinned in "),
+        message.starts_with("remote manifest rolled back from generation 5 to 4: expected manifest "),
         "{message}"
     );
+    for text in [
+        id_of(1, 5).to_hex(),
+        id_of(1, 4).to_hex(),
+        "(pinned in ".to_owned(),
+    ] {
+        assert!(message.contains(&text), "{message}");
+    }
     let message = check(&mut continuity, 2, 7).expect_err("forked").to_string();
     assert!(
         message.starts_with("remote manifest history forked from the locally pinned head"),

@@ -27,8 +27,7 @@ impl Remote<'_> {
     /// Verifies the chain and opens every pack. With `full`, every Git object is rebuilt and hashed as well, and the
     /// history of every reference has to be complete in the store alone; that takes a temporary copy of the packs.
     pub fn verify(&self, full: bool) -> Result<Verified, Error> {
-        self.seen.forget();
-        let (view, _memory) = self.look()?;
+        let (view, _memory) = self.look_at_all()?;
         let packs: Vec<&PackDescriptor> = view.chain().packs().collect();
         let stored = super::view::sum(packs.iter().map(|pack| super::view::stored_size(pack)));
         let count = packs.len();
