@@ -22,6 +22,7 @@ pub use crate::pack::index::Limits;
 pub use error::Error;
 pub use publish::PublishedPack;
 
+use crate::chunked;
 use crate::connectivity::{self, Question};
 use crate::durable::{self, Fs};
 use crate::pack::index::{self, Indexed};
@@ -193,6 +194,8 @@ impl Import {
     /// objects from a concurrent `git gc` until references lead to them. A pack that the repository has already is left
     /// as it is; empty ones are forgotten.
     ///
+    /// Packs that hold chunks of chunked files have a `.keep` file in any case, which stays.
+    ///
     /// An error in the middle may leave whole packs behind, which do no harm.
     pub fn publish(self, keep: bool) -> Result<Vec<PublishedPack>, Error> {
         let message = keep.then_some(self.options.keep_message.as_str());
@@ -200,11 +203,25 @@ impl Import {
             return Ok(Vec::new());
         }
         let folder = self.objects.join("pack");
+        let chunks = self.packs_with_chunks()?;
+        if chunks.contains(&true) {
+            chunked::mark(&*self.options.fs, &self.objects)?;
+        }
         Ok(publish::publish(
             &*self.options.fs,
             &self.packs,
+            &chunks,
             &folder,
             message,
         )?)
+    }
+
+    /// Which of the packs hold chunks of chunked files.
+    fn packs_with_chunks(&self) -> Result<Vec<bool>, Error> {
+        let found = self.packs.iter().map(|indexed| {
+            let pack = Pack::open(&indexed.pack, self.format)?;
+            chunked::holds_chunks(&pack, self.format)
+        });
+        Ok(found.collect::<Result<_, _>>()?)
     }
 }

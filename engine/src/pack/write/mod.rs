@@ -18,7 +18,7 @@
 mod body;
 mod classify;
 mod copy;
-mod digest;
+pub(in crate::pack) mod digest;
 mod encode;
 mod error;
 mod item;
