@@ -19,9 +19,6 @@ pub enum Kind {
 
 /// A file open for writing.
 pub trait Handle: Write + Send {
-    /// Replaces bytes that were written before; the next [`Write`] goes on at the end as if nothing had happened. For
-    /// files from [`Fs::create_new`] only.
-    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// Returns once everything written so far would survive a power cut. The file's *name* is another matter: see
     /// [`Fs::sync_dir`].
     fn sync(&mut self) -> io::Result<()>;
@@ -77,20 +74,6 @@ impl Write for RealHandle {
 }
 
 impl Handle for RealHandle {
-    #[cfg(unix)]
-    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::write_all_at(&self.0, bytes, offset)
-    }
-
-    #[cfg(not(unix))]
-    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        use std::io::{Seek as _, SeekFrom};
-        let end = self.0.stream_position()?;
-        self.0.seek(SeekFrom::Start(offset))?;
-        self.0.write_all(bytes)?;
-        self.0.seek(SeekFrom::Start(end)).map(drop)
-    }
-
     fn sync(&mut self) -> io::Result<()> {
         // Data and length are what has to survive; times may be lost.
         self.0.sync_data()

@@ -1,6 +1,5 @@
 //! Packs: deltas, indexing what comes in, writing what goes out.
 
-pub mod build;
 pub mod delta;
 pub mod index;
 pub mod inflate;

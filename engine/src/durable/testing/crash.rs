@@ -237,7 +237,6 @@ fn story(
     for op in &ops[..done] {
         let _ = match op {
             Op::Write(node, bytes) => writeln!(text, "  Write({node}, {} bytes)", bytes.len()),
-            Op::Patch(node, bytes, offset) => writeln!(text, "  Patch({node}, {} bytes at {offset})", bytes.len()),
             op => writeln!(text, "  {op:?}"),
         };
     }

@@ -20,8 +20,6 @@ pub(super) enum Op {
     },
     /// Bytes at the end of a file.
     Write(Node, Vec<u8>),
-    /// Bytes in place of others.
-    Patch(Node, Vec<u8>, u64),
     /// The content of a file becomes durable.
     SyncFile(Node),
     /// Another name for a file.
@@ -187,19 +185,6 @@ impl Disk {
             Op::Write(node, bytes) => {
                 if let Content::File { pending, .. } = &mut self.nodes[*node].content {
                     pending.extend_from_slice(bytes);
-                }
-            }
-            Op::Patch(node, bytes, offset) => {
-                if let Content::File { stable, pending } = &mut self.nodes[*node].content {
-                    let offset = usize::try_from(*offset).expect("files of tests fit into memory");
-                    // What is replaced, and all behind it, counts as not durable again.
-                    if offset < stable.len() {
-                        let mut tail = stable.split_off(offset);
-                        tail.append(pending);
-                        *pending = tail;
-                    }
-                    let start = offset - stable.len();
-                    pending[start..start + bytes.len()].copy_from_slice(bytes);
                 }
             }
             Op::SyncFile(node) => {

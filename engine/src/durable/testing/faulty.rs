@@ -106,11 +106,6 @@ impl Write for FaultyHandle {
 }
 
 impl Handle for FaultyHandle {
-    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.plan.step()?;
-        self.inner.write_at(bytes, offset)
-    }
-
     fn sync(&mut self) -> io::Result<()> {
         self.plan.step()?;
         self.inner.sync()

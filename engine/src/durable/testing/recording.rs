@@ -147,12 +147,6 @@ impl Write for RecordingHandle {
 }
 
 impl Handle for RecordingHandle {
-    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.inner.write_at(bytes, offset)?;
-        lock(&self.log).push(Op::Patch(self.node, bytes.to_vec(), offset));
-        Ok(())
-    }
-
     fn sync(&mut self) -> io::Result<()> {
         // The disk under the tests need not be flushed: the model is what is checked.
         lock(&self.log).push(Op::SyncFile(self.node));

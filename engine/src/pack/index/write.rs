@@ -8,22 +8,22 @@ use gix_hash::{ObjectId, oid};
 const FIRST_LARGE_OFFSET: u64 = 0x8000_0000;
 
 /// An index in the making.
-pub(in crate::pack) struct Index<'a> {
+pub(super) struct Index<'a> {
     /// The format of ids and checksums.
-    pub(in crate::pack) format: gix_hash::Kind,
+    pub(super) format: gix_hash::Kind,
     /// Entry numbers in the order of their ids.
-    pub(in crate::pack) order: &'a [u32],
+    pub(super) order: &'a [u32],
     /// The offsets by entry number, ascending.
-    pub(in crate::pack) offsets: &'a [u64],
+    pub(super) offsets: &'a [u64],
     /// The CRC-32s by entry number.
-    pub(in crate::pack) crcs: &'a [u32],
+    pub(super) crcs: &'a [u32],
     /// The checksum of the pack.
-    pub(in crate::pack) pack: ObjectId,
+    pub(super) pack: ObjectId,
 }
 
 impl Index<'_> {
     /// Writes the `.idx` file.
-    pub(in crate::pack) fn write<'i>(&self, ids: impl Fn(u32) -> &'i oid, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn write<'i>(&self, ids: impl Fn(u32) -> &'i oid, out: &mut dyn Write) -> io::Result<()> {
         let mut out = Hashing::new(self.format, out);
         out.put(b"\xfftOc")?;
         out.put(&2u32.to_be_bytes())?;
@@ -67,7 +67,7 @@ impl Index<'_> {
     }
 
     /// Writes the `.rev` file: the place in the index of each entry, in pack order.
-    pub(in crate::pack) fn write_reverse(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn write_reverse(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut out = Hashing::new(self.format, out);
         out.put(b"RIDX")?;
         out.put(&1u32.to_be_bytes())?;

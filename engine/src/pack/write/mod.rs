@@ -18,7 +18,7 @@
 mod body;
 mod classify;
 mod copy;
-pub(in crate::pack) mod digest;
+mod digest;
 mod encode;
 mod error;
 mod item;
