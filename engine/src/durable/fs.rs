@@ -22,6 +22,10 @@ pub trait Handle: Write + Send {
     /// Returns once everything written so far would survive a power cut. The file's *name* is another matter: see
     /// [`Fs::sync_dir`].
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Replaces bytes that were written through this handle and not synced yet, such as a count in a header that is
+    /// known only at the end. What is written next still goes to the end of the file.
+    fn rewrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
 /// File system calls. The product uses [`Real`]; tests put [`super::testing`] in its place.
@@ -78,6 +82,28 @@ impl Handle for RealHandle {
         // Data and length are what has to survive; times may be lost.
         self.0.sync_data()
     }
+
+    fn rewrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        rewrite(&self.0, offset, bytes)
+    }
+}
+
+#[cfg(unix)]
+fn rewrite(file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn rewrite(file: &File, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
+    use std::io::Seek as _;
+    while !bytes.is_empty() {
+        let count = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
+        offset += count as u64;
+        bytes = &bytes[count..];
+    }
+    // There, a positioned write moves the file's own position.
+    let mut file = file;
+    file.seek(io::SeekFrom::End(0)).map(drop)
 }
 
 #[cfg(unix)]

@@ -20,6 +20,8 @@ pub(super) enum Op {
     },
     /// Bytes at the end of a file.
     Write(Node, Vec<u8>),
+    /// Bytes in the middle of a file, in place of some that are not durable yet.
+    Rewrite(Node, u64, Vec<u8>),
     /// The content of a file becomes durable.
     SyncFile(Node),
     /// Another name for a file.
@@ -185,6 +187,13 @@ impl Disk {
             Op::Write(node, bytes) => {
                 if let Content::File { pending, .. } = &mut self.nodes[*node].content {
                     pending.extend_from_slice(bytes);
+                }
+            }
+            Op::Rewrite(node, offset, bytes) => {
+                if let Content::File { stable, pending } = &mut self.nodes[*node].content {
+                    let start = (*offset as usize).checked_sub(stable.len());
+                    let start = start.expect("only what is not durable yet is rewritten");
+                    pending[start..start + bytes.len()].copy_from_slice(bytes);
                 }
             }
             Op::SyncFile(node) => {

@@ -110,6 +110,11 @@ impl Handle for FaultyHandle {
         self.plan.step()?;
         self.inner.sync()
     }
+
+    fn rewrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.plan.step()?;
+        self.inner.rewrite(offset, bytes)
+    }
 }
 
 impl Faulty {

@@ -152,6 +152,12 @@ impl Handle for RecordingHandle {
         lock(&self.log).push(Op::SyncFile(self.node));
         Ok(())
     }
+
+    fn rewrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.inner.rewrite(offset, bytes)?;
+        lock(&self.log).push(Op::Rewrite(self.node, offset, bytes.to_vec()));
+        Ok(())
+    }
 }
 
 impl Fs for Recording {

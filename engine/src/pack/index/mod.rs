@@ -30,7 +30,7 @@ mod references;
 mod table;
 mod threads;
 mod work;
-mod write;
+pub(super) mod write;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -8,22 +8,22 @@ use gix_hash::{ObjectId, oid};
 const FIRST_LARGE_OFFSET: u64 = 0x8000_0000;
 
 /// An index in the making.
-pub(super) struct Index<'a> {
+pub(in crate::pack) struct Index<'a> {
     /// The format of ids and checksums.
-    pub(super) format: gix_hash::Kind,
+    pub(in crate::pack) format: gix_hash::Kind,
     /// Entry numbers in the order of their ids.
-    pub(super) order: &'a [u32],
+    pub(in crate::pack) order: &'a [u32],
     /// The offsets by entry number, ascending.
-    pub(super) offsets: &'a [u64],
+    pub(in crate::pack) offsets: &'a [u64],
     /// The CRC-32s by entry number.
-    pub(super) crcs: &'a [u32],
+    pub(in crate::pack) crcs: &'a [u32],
     /// The checksum of the pack.
-    pub(super) pack: ObjectId,
+    pub(in crate::pack) pack: ObjectId,
 }
 
 impl Index<'_> {
     /// Writes the `.idx` file.
-    pub(super) fn write<'i>(&self, ids: impl Fn(u32) -> &'i oid, out: &mut dyn Write) -> io::Result<()> {
+    pub(in crate::pack) fn write<'i>(&self, ids: impl Fn(u32) -> &'i oid, out: &mut dyn Write) -> io::Result<()> {
         let mut out = Hashing::new(self.format, out);
         out.put(b"\xfftOc")?;
         out.put(&2u32.to_be_bytes())?;

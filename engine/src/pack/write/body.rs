@@ -19,16 +19,16 @@ fn fast() -> Level {
 
 /// The compressed data of an entry.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(in crate::pack) struct Body {
     /// Bytes before compression, which the entry's header names.
-    pub(super) inflated: u64,
+    pub(in crate::pack) inflated: u64,
     /// The zlib stream.
-    pub(super) bytes: Box<[u8]>,
+    pub(in crate::pack) bytes: Box<[u8]>,
 }
 
 /// Compresses entries, one after the other with the same state.
 #[derive(Debug)]
-pub(super) struct Compressor {
+pub(in crate::pack) struct Compressor {
     level: Level,
     thorough: Option<Deflater>,
     stored: Option<Deflater>,
@@ -37,7 +37,7 @@ pub(super) struct Compressor {
 }
 
 impl Compressor {
-    pub(super) fn new(level: Level) -> Compressor {
+    pub(in crate::pack) fn new(level: Level) -> Compressor {
         Compressor {
             level,
             thorough: None,
@@ -48,7 +48,7 @@ impl Compressor {
     }
 
     /// Compresses a delta or an object.
-    pub(super) fn body(&mut self, bytes: &[u8]) -> Body {
+    pub(in crate::pack) fn body(&mut self, bytes: &[u8]) -> Body {
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         self.deflater(bytes).deflate(bytes, &mut out);
@@ -61,7 +61,7 @@ impl Compressor {
     }
 
     /// The level for a long stream that starts with `bytes`, of which the rest may be different.
-    pub(super) fn level_for(&mut self, bytes: &[u8]) -> Level {
+    pub(in crate::pack) fn level_for(&mut self, bytes: &[u8]) -> Level {
         match bytes.len() >= SAMPLES * SAMPLE / 2 && self.looks_compressed(bytes) {
             true => fast(),
             false => self.level,

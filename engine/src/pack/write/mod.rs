@@ -15,10 +15,10 @@
 //! encoded object against its id, so that a damaged source does not spread. The same set in the same store gives the
 //! same pack, whatever the number of threads.
 
-mod body;
+pub(super) mod body;
 mod classify;
 mod copy;
-mod digest;
+pub(super) mod digest;
 mod encode;
 mod error;
 mod item;

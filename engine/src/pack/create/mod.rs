@@ -1,0 +1,239 @@
+//! Creates packs of objects that exist nowhere yet.
+//!
+//! A [`Creator`] takes new objects in the order in which they are to lie and makes one durable pack of them. Objects
+//! that fit in memory are compressed by an [`Encoder`], on any thread, and added afterwards; a blob that does not fit is
+//! written through a [`Blob`] and passes in pieces. No deltas are made: whoever repacks makes them.
+//!
+//! Nothing is written to disk before [`Options::buffer`] bytes have come together, so the pack of a small change is
+//! written at once when it is complete, and one that is given up has left no trace.
+
+mod blob;
+mod encoder;
+mod error;
+mod output;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gix_hash::{ObjectId, oid};
+use gix_object::Kind;
+
+pub use blob::Blob;
+pub use encoder::{Encoder, Object, StreamDigest};
+pub use error::Error;
+
+use crate::durable::{self, Context as _, Fs};
+use crate::pack::index::write::Index;
+use crate::pack::inflate::Level;
+use output::Output;
+
+/// The prefix of packs in the making. Git prunes leftovers of that name.
+pub const TEMPORARY_PREFIX: &str = "tmp_pack_new_";
+/// The same of their indexes.
+const TEMPORARY_INDEX_PREFIX: &str = "tmp_idx_new_";
+/// Nobody changes packs.
+const MODE: u32 = 0o444;
+
+/// How a pack is created.
+#[derive(Clone)]
+pub struct Options {
+    /// Effort of compression of blobs that are streamed.
+    pub level: Level,
+    /// Bytes of the pack that are held in memory before a file is made.
+    pub buffer: usize,
+    /// The likely number of objects. A pack begins with the number of its objects: when a pack that did not fit in the
+    /// buffer turns out to have another number, it has to be read again for its checksum.
+    pub expected: u32,
+    /// Where the files are written.
+    pub fs: Arc<dyn Fs>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            level: Level::BEST_SPEED,
+            buffer: 8 << 20,
+            expected: 0,
+            fs: durable::real(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("level", &self.level)
+            .field("buffer", &self.buffer)
+            .field("expected", &self.expected)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A pack that is durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Created {
+    /// The `.pack` file; the `.idx` file is beside it.
+    pub pack: PathBuf,
+    /// The checksum of the pack, which is in the names.
+    pub id: ObjectId,
+    /// The number of its objects.
+    pub objects: u32,
+    /// The length of the pack file.
+    pub bytes: u64,
+}
+
+/// A pack in the making. Dropping it leaves nothing behind.
+pub struct Creator {
+    folder: PathBuf,
+    format: gix_hash::Kind,
+    fs: Arc<dyn Fs>,
+    level: Level,
+    output: Output,
+    ids: Vec<ObjectId>,
+    offsets: Vec<u64>,
+    crcs: Vec<u32>,
+    known: HashMap<ObjectId, u32>,
+    /// A blob was begun and not ended, so that the bytes so far are no pack.
+    unfinished: bool,
+}
+
+impl std::fmt::Debug for Creator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Creator")
+            .field("folder", &self.folder)
+            .field("objects", &self.ids.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Creator {
+    /// Begins a pack for the object folder of a repository. Touches nothing yet.
+    pub fn begin(objects: &Path, format: gix_hash::Kind, options: &Options) -> Creator {
+        let folder = objects.join("pack");
+        Creator {
+            output: Output::new(&folder, format, options),
+            folder,
+            format,
+            fs: Arc::clone(&options.fs),
+            level: options.level,
+            ids: Vec::new(),
+            offsets: Vec::new(),
+            crcs: Vec::new(),
+            known: HashMap::new(),
+            unfinished: false,
+        }
+    }
+
+    /// The number of objects so far.
+    pub fn len(&self) -> u32 {
+        self.ids.len() as u32
+    }
+
+    /// True while no object was added.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// True if the pack has this object already.
+    pub fn contains(&self, id: &oid) -> bool {
+        self.known.contains_key(id)
+    }
+
+    /// Adds a compressed object unless the pack has it already; tells whether it was added.
+    pub fn add(&mut self, object: &Object) -> Result<bool, Error> {
+        if self.contains(&object.id) {
+            return Ok(false);
+        }
+        self.room()?;
+        let offset = self.output.start_entry(object.kind, object.size)?;
+        self.output.put(&object.body)?;
+        self.entered(object.id, offset);
+        Ok(true)
+    }
+
+    /// Begins a blob of `size` bytes, which is then written piece by piece.
+    pub fn blob(&mut self, size: u64) -> Result<Blob<'_>, Error> {
+        self.room()?;
+        Blob::begin(self, size)
+    }
+
+    /// Completes the pack and makes it durable: data and index are synced before their names appear, then the folder. A
+    /// pack without objects is not written.
+    pub fn finish(mut self) -> Result<Option<Created>, Error> {
+        self.room()?;
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let objects = self.len();
+        let (id, bytes) = self.output.finish(objects)?;
+        let mut order: Vec<u32> = (0..objects).collect();
+        order.sort_unstable_by(|a, b| self.ids[*a as usize].cmp(&self.ids[*b as usize]));
+        let index = Index {
+            format: self.format,
+            order: &order,
+            offsets: &self.offsets,
+            crcs: &self.crcs,
+            pack: id,
+        };
+        let pack = self.folder.join(format!("pack-{id}.pack"));
+        let target = pack.with_extension("idx");
+        let (temporary, mut file) =
+            durable::create_unique(&*self.fs, &self.folder, TEMPORARY_INDEX_PREFIX.as_ref(), MODE)?;
+        let published = index
+            .write(|entry| &self.ids[entry as usize], &mut file)
+            .during("write", &temporary)
+            .and_then(|()| file.sync().during("sync", &temporary))
+            .and_then(|()| {
+                drop(file);
+                self.output.publish(&pack)?;
+                // A pack counts from the moment when it has an index.
+                self.fs.rename(&temporary, &target).during("publish", &target)
+            });
+        if let Err(error) = published {
+            let _ = self.fs.unlink(&temporary);
+            return Err(error.into());
+        }
+        self.fs
+            .sync_dir(&self.folder)
+            .during("sync folder", &self.folder)?;
+        Ok(Some(Created {
+            pack,
+            id,
+            objects,
+            bytes,
+        }))
+    }
+
+    /// Packs number their objects by 32 bits, and indexes of large packs by 31.
+    fn room(&self) -> Result<(), Error> {
+        match self.ids.len() < 0x7fff_ffff {
+            _ if self.unfinished => Err(Error::Unfinished),
+            true => Ok(()),
+            false => Err(Error::TooMany),
+        }
+    }
+
+    fn entered(&mut self, id: ObjectId, offset: u64) {
+        self.unfinished = false;
+        let crc = self.output.end_entry();
+        self.known.insert(id, self.ids.len() as u32);
+        self.ids.push(id);
+        self.offsets.push(offset);
+        self.crcs.push(crc);
+    }
+}
+
+/// The header of an entry that is stored whole.
+fn header(kind: Kind) -> gix_pack::data::entry::Header {
+    use gix_pack::data::entry::Header;
+    match kind {
+        Kind::Commit => Header::Commit,
+        Kind::Tree => Header::Tree,
+        Kind::Blob => Header::Blob,
+        Kind::Tag => Header::Tag,
+    }
+}
+
+#[cfg(test)]
+mod tests;
