@@ -28,7 +28,7 @@ use crate::store::{self, Cache, Pack, Reader, Store};
 pub use difference::{Difference, NewChunk};
 pub use error::Error;
 pub use list::{
-    Child, Children, Entry, LARGEST_CHUNK, LARGEST_LIST, List, ListFault, group_ends, varint,
+    Child, Children, Entry, LARGEST_CHUNK, LARGEST_LIST, List, ListFault, Part, group_ends, is_border, varint,
 };
 pub use pieces::{Piece, Pieces, Source};
 pub use pointer::{Pointer, pointer_length};

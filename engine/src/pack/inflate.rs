@@ -290,6 +290,35 @@ impl Deflater {
         }
     }
 
+    /// Begins a stream that is deflated piece by piece, with [`Deflater::push`] and then [`Deflater::end`].
+    pub fn begin(&mut self) {
+        self.state.reset();
+    }
+
+    /// Deflates the next piece and appends what comes out to `out`.
+    pub fn push(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
+        while !bytes.is_empty() {
+            let start = out.len();
+            out.resize(start + FIRST_PIECE, 0);
+            let (_, consumed, written) = self.press(bytes, start, out, FlushCompress::None);
+            bytes = &bytes[consumed..];
+            out.truncate(start + written);
+        }
+    }
+
+    /// Ends the stream and appends the rest of it to `out`.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        loop {
+            let start = out.len();
+            out.resize(start + FIRST_PIECE, 0);
+            let (ended, _, written) = self.press(&[], start, out, FlushCompress::Finish);
+            out.truncate(start + written);
+            if ended {
+                return;
+            }
+        }
+    }
+
     /// One call of the encoder, which writes to `out` from `start` on: whether the stream ended, bytes consumed, bytes
     /// written.
     fn press(

@@ -1,12 +1,10 @@
 //! A blob that passes in pieces.
 
-use std::io::{self, Write};
-
 use gix_hash::ObjectId;
 use gix_object::Kind;
 
 use super::{Creator, Error};
-use crate::pack::inflate::DeflateWrite;
+use crate::pack::inflate::Deflater;
 use crate::pack::write::body::Compressor;
 use crate::pack::write::digest::Digest;
 
@@ -21,7 +19,8 @@ pub struct Blob<'a> {
     written: u64,
     digest: Digest,
     /// Begun with the first piece, which tells how hard to try.
-    deflate: Option<DeflateWrite<Entry>>,
+    deflater: Option<Deflater>,
+    compressed: Vec<u8>,
 }
 
 impl std::fmt::Debug for Blob<'_> {
@@ -30,21 +29,6 @@ impl std::fmt::Debug for Blob<'_> {
             .field("size", &self.size)
             .field("written", &self.written)
             .finish_non_exhaustive()
-    }
-}
-
-/// Compressed bytes on their way to the pack.
-#[derive(Debug, Default)]
-struct Entry(Vec<u8>);
-
-impl Write for Entry {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 
@@ -58,7 +42,8 @@ impl<'a> Blob<'a> {
             offset,
             size,
             written: 0,
-            deflate: None,
+            deflater: None,
+            compressed: Vec::new(),
         })
     }
 
@@ -79,11 +64,12 @@ impl<'a> Blob<'a> {
         self.written = written;
         self.digest.update(bytes);
         let level = self.creator.level;
-        let deflate = self.deflate.get_or_insert_with(|| {
-            DeflateWrite::new(Entry::default(), Compressor::new(level).level_for(bytes))
+        let deflater = self.deflater.get_or_insert_with(|| {
+            let mut deflater = Deflater::new(Compressor::new(level).level_for(bytes));
+            deflater.begin();
+            deflater
         });
-        // The receiver is memory, which takes everything.
-        let _ = deflate.write_all(bytes);
+        deflater.push(bytes, &mut self.compressed);
         self.pass_on()
     }
 
@@ -111,11 +97,11 @@ impl<'a> Blob<'a> {
     }
 
     fn end(&mut self) -> Result<ObjectId, Error> {
-        if self.deflate.is_none() {
+        if self.deflater.is_none() {
             self.write(&[])?;
         }
-        if let Some(deflate) = &mut self.deflate {
-            let _ = deflate.flush();
+        if let Some(deflater) = &mut self.deflater {
+            deflater.end(&mut self.compressed);
         }
         self.pass_on()?;
         let format = self.creator.format;
@@ -126,12 +112,8 @@ impl<'a> Blob<'a> {
     }
 
     fn pass_on(&mut self) -> Result<(), Error> {
-        if let Some(deflate) = &mut self.deflate {
-            let entry = deflate.get_mut();
-            let result = self.creator.output.put(&entry.0);
-            entry.0.clear();
-            result?;
-        }
+        self.creator.output.put(&self.compressed)?;
+        self.compressed.clear();
         Ok(())
     }
 }

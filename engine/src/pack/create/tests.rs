@@ -64,8 +64,8 @@ fn git_and_the_store_read_what_was_created() {
             assert_eq!(created.objects, 53);
             assert_eq!(created.bytes, std::fs::metadata(&created.pack).unwrap().len());
             let verified = Command::new("git")
-                .args(["index-pack", "--strict", "--object-format"])
-                .arg(format.to_string())
+                .args(["index-pack", "--strict"])
+                .arg(format!("--object-format={format}"))
                 .arg("-o")
                 .arg(dir.path().join("git.idx"))
                 .arg(&created.pack)
@@ -83,7 +83,12 @@ fn git_and_the_store_read_what_was_created() {
                 assert_eq!(store.read(&id, &mut cache, &mut out).unwrap(), Some(Kind::Blob));
                 assert!(out == bytes);
             }
-            assert_eq!(std::fs::read_dir(dir.path().join("objects/pack")).unwrap().count(), 2);
+            assert_eq!(
+                std::fs::read_dir(dir.path().join("objects/pack"))
+                    .unwrap()
+                    .count(),
+                2
+            );
         }
     }
 }
@@ -102,8 +107,20 @@ fn what_is_given_up_leaves_nothing() {
     assert_eq!(std::fs::read_dir(&pack).unwrap().count(), 1);
     let mut blob = creator.blob(10).unwrap();
     blob.write(b"123456").unwrap();
-    assert!(matches!(blob.write(b"12345"), Err(Error::Length { expected: 10, actual: 11 })));
-    assert!(matches!(blob.finish(), Err(Error::Length { expected: 10, actual: 6 })));
+    assert!(matches!(
+        blob.write(b"12345"),
+        Err(Error::Length {
+            expected: 10,
+            actual: 11
+        })
+    ));
+    assert!(matches!(
+        blob.finish(),
+        Err(Error::Length {
+            expected: 10,
+            actual: 6
+        })
+    ));
     assert!(matches!(creator.finish(), Err(Error::Unfinished)));
     assert_eq!(std::fs::read_dir(&pack).unwrap().count(), 0);
     let empty = Creator::begin(&objects(dir.path()), gix_hash::Kind::Sha1, &options);

@@ -23,7 +23,11 @@ pub(in crate::pack) struct Index<'a> {
 
 impl Index<'_> {
     /// Writes the `.idx` file.
-    pub(in crate::pack) fn write<'i>(&self, ids: impl Fn(u32) -> &'i oid, out: &mut dyn Write) -> io::Result<()> {
+    pub(in crate::pack) fn write<'i>(
+        &self,
+        ids: impl Fn(u32) -> &'i oid,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let mut out = Hashing::new(self.format, out);
         out.put(b"\xfftOc")?;
         out.put(&2u32.to_be_bytes())?;

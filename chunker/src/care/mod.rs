@@ -1,0 +1,34 @@
+//! Care of the chunks: what is here, what is needed, what is damaged, and how it gets from one repository to another.
+
+use std::collections::HashSet;
+
+use ingot_engine::chunked::{self, Pointer};
+use ingot_engine::store::{Cache, Store};
+
+use crate::Error;
+
+/// Checks that every list and every chunk of a pointer is here, without reading chunks. The first absent one is the
+/// error.
+pub fn complete(store: &Store, pointer: &Pointer) -> Result<(), Error> {
+    let mut missing = None;
+    let mut seen = HashSet::new();
+    chunked::reach(
+        store,
+        pointer,
+        &mut Cache::new(0),
+        |list| !seen.insert(*list),
+        |reached| {
+            if missing.is_none() && !store.contains(&reached.id) {
+                missing = Some(reached);
+            }
+        },
+    )?;
+    match missing {
+        None => Ok(()),
+        Some(reached) => Err(chunked::Error::Missing {
+            id: reached.id,
+            list: reached.list,
+        }
+        .into()),
+    }
+}
