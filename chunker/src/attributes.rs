@@ -130,7 +130,7 @@ pub fn track(repository: &Repository, patterns: &[String]) -> Result<Vec<Tracked
 }
 
 /// A line of the attribute file. Patterns with blanks or quotes are quoted as Git does it.
-fn line_of(pattern: &str) -> String {
+pub(crate) fn line_of(pattern: &str) -> String {
     let quoted = if pattern.contains([' ', '\t', '"', '\\']) || pattern.starts_with('#') {
         format!("\"{}\"", pattern.replace('\\', "\\\\").replace('"', "\\\"").replace('\t', "\\t"))
     } else {

@@ -62,6 +62,12 @@ pub enum Error {
         /// The lock file.
         lock: PathBuf,
     },
+    /// Chunks are being added, or removed, by another process.
+    #[error("another process adds or removes chunks (it holds {}); try again when it has ended", .path.display())]
+    Busy {
+        /// The file that is locked.
+        path: PathBuf,
+    },
     /// Something that has to be said in words of its own.
     #[error("{0}")]
     Other(String),

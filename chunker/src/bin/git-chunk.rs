@@ -1,1 +1,8 @@
-fn main() {}
+//! Entry point of `git-chunk`.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ingot_chunker::cli::main(std::env::args_os()).into()
+}

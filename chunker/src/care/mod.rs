@@ -1,11 +1,25 @@
 //! Care of the chunks: what is here, what is needed, what is damaged, and how it gets from one repository to another.
 
+mod collect;
+mod exchange;
+mod fsck;
+mod migrate;
+mod reach;
+mod stats;
+
 use std::collections::HashSet;
 
 use ingot_engine::chunked::{self, Pointer};
 use ingot_engine::store::{Cache, Store};
 
 use crate::Error;
+
+pub use collect::{Collected, Collection, collect, prune};
+pub use exchange::{CHUNKS_REF, Fetched, Pushed, Source, fetch, push, source};
+pub use fsck::{Checked, Damage, fsck};
+pub use migrate::{Migration, Rewritten, migrate};
+pub use reach::{Needed, needed, reachable};
+pub use stats::{FileStats, Point, Stats, chart, stats};
 
 /// Checks that every list and every chunk of a pointer is here, without reading chunks. The first absent one is the
 /// error.

@@ -11,7 +11,7 @@ use ingot_engine::store::{Cache, Store};
 
 use super::packets::Packets;
 use crate::Error;
-use crate::store::{Source, Writer};
+use crate::store::{Source, Writer, use_chunks};
 
 /// Files below this size stay as they are.
 pub const THRESHOLD: usize = crate::cut::TARGET;
@@ -37,6 +37,8 @@ pub fn serve(
 ) -> Result<(), Error> {
     let mut packets = Packets::new(input, output);
     greet(&mut packets)?;
+    // Until Git ends the conversation it has written what refers to the chunks.
+    let _guard = use_chunks(repository)?;
     let mut session = Session {
         repository,
         store: repository.store()?,

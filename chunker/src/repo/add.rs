@@ -23,7 +23,7 @@ use crate::{Error, paths};
 use crate::attributes::{Attributes, Wishes};
 use crate::error::During as _;
 use crate::filter::THRESHOLD;
-use crate::store::{Source, Writer, compresses};
+use crate::store::{Source, Writer, compresses, use_chunks};
 
 /// Files from this size on are not held in memory.
 const STREAMED: u64 = 16 << 20;
@@ -114,6 +114,7 @@ pub fn add(
     progress: &dyn Progress,
 ) -> Result<Summary, Error> {
     let mut index = Index::lock(repository)?;
+    let _guard = use_chunks(repository)?;
     let store = repository.store()?;
     crate::worktree::recover(repository, &store)?;
     let (summary, changes) = changes(repository, &index, &store, specs, options, progress)?;

@@ -11,6 +11,6 @@ mod scan;
 pub mod status;
 mod trees;
 
-pub use index::{Change, Index};
+pub use index::{Change, Index, stat_of};
 pub use scan::{Found, scan};
 pub use trees::{Flat, Side, flatten};
