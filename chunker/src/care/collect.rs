@@ -166,6 +166,27 @@ fn sweep(
     Ok(collected)
 }
 
+/// Makes one pack of several that one conversation has made. When that fails, they stay as they are.
+pub fn unite(repository: &Repository, packs: &[PathBuf]) -> Result<(), Error> {
+    if packs.len() < 2 {
+        return Ok(());
+    }
+    let store = repository.store()?;
+    let mut creator = Creator::begin(repository.objects_dir(), store.format(), &create::Options::default());
+    let mut encoder = Encoder::new(store.format(), Level::DEFAULT);
+    for path in packs {
+        let pack = Pack::open(path, store.format())?;
+        let ids: Vec<ObjectId> = pack.by_offset().iter().map(|&local| pack.id(local).to_owned()).collect();
+        copy(&store, &ids, &mut creator, &mut encoder)?;
+    }
+    if let Some(created) = creator.finish_kept(KEEP)? {
+        for path in packs.iter().filter(|path| **path != created.pack) {
+            remove(path)?;
+        }
+    }
+    Ok(())
+}
+
 /// Writes objects into another pack.
 fn copy(store: &Store, ids: &[ObjectId], creator: &mut Creator, encoder: &mut Encoder) -> Result<(), Error> {
     let mut cache = Cache::new(4 << 20);

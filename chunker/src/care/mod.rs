@@ -14,7 +14,7 @@ use ingot_engine::store::{Cache, Store};
 
 use crate::Error;
 
-pub use collect::{Collected, Collection, collect, prune};
+pub use collect::{Collected, Collection, collect, prune, unite};
 pub use exchange::{CHUNKS_REF, Fetched, Pushed, Source, fetch, push, source};
 pub use fsck::{Checked, Damage, fsck};
 pub use migrate::{Migration, Rewritten, migrate};

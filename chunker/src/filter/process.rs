@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 
 use bstr::{BString, ByteSlice as _};
 use ingot_engine::chunked::{self, Pointer, RestoreOptions, pointer_length};
@@ -17,6 +18,9 @@ use crate::store::{Source, Writer, use_chunks};
 pub const THRESHOLD: usize = crate::cut::TARGET;
 /// Content that is only passed on is held in memory up to this size.
 const IN_MEMORY: usize = 1 << 20;
+
+/// Packs below this size are worth uniting.
+const SMALL_PACK: u64 = 8 << 20;
 
 /// What the process has to say to the user, and what it may ask for.
 pub trait Messages {
@@ -46,9 +50,11 @@ pub fn serve(
         progress,
         delayed: BTreeMap::new(),
         told: false,
+        made: Vec::new(),
     };
     loop {
         let Some(lines) = packets.lines().map_err(broken)? else {
+            session.unite();
             return Ok(());
         };
         let request = Request::of(&lines)?;
@@ -124,6 +130,8 @@ struct Session<'r> {
     /// Files that were put off until their chunks are here.
     delayed: BTreeMap<BString, Pointer>,
     told: bool,
+    /// Small packs of this conversation.
+    made: Vec<PathBuf>,
 }
 
 impl Session<'_> {
@@ -151,6 +159,8 @@ impl Session<'_> {
             Ok((added, created)) => {
                 if !created.is_empty() {
                     self.store = self.repository.store()?;
+                    let small = created.into_iter().filter(|pack| pack.bytes < SMALL_PACK);
+                    self.made.extend(small.map(|pack| pack.pack));
                 }
                 answer(packets, "success")?;
                 packets.write_all(&added.pointer.to_bytes()).map_err(broken)?;
@@ -160,6 +170,13 @@ impl Session<'_> {
                 self.messages.say(&format!("cannot add '{}': {error}", request.path));
                 answer(packets, "error")
             }
+        }
+    }
+
+    /// Each answer had to be durable, so each file has a pack of its own; now that all are here, they become one.
+    fn unite(&mut self) {
+        if let Err(error) = crate::care::unite(self.repository, &self.made) {
+            self.messages.say(&format!("small packs stay as they are: {error}"));
         }
     }
 

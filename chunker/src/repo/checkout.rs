@@ -192,20 +192,14 @@ pub fn restore(
         }
         let now = there(top, path.as_bstr());
         let entry = index.entry(path.as_bstr());
-        if options.pointers {
-            let stands = now.as_ref().is_some_and(|found| {
-                found.meta.len() == chunked::pointer_length(store.format()) as u64
-                    && entry.is_some_and(|entry| index.is_unchanged(entry, &found.meta))
-            });
-            if !stands || chunked::read_pointer(&store, &side.id, &mut Cache::new(0))?.is_none() {
-                continue;
-            }
-        }
         let same = match (&now, entry) {
             (Some(found), Some(entry)) => compare.is_same(entry, found)?,
             (None, _) => true,
             (Some(_), None) => false,
         };
+        if options.pointers && compare.pointers.last() != Some(path) {
+            continue;
+        }
         if !same && !options.force {
             in_the_way.push(path.clone());
         }

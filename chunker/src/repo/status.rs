@@ -273,16 +273,19 @@ impl<'r> Compare<'r> {
 
     /// True if adding the file would change nothing.
     pub fn is_same(&mut self, entry: &gix::index::Entry, file: &Found) -> Result<bool, Error> {
-        let path = file.path.as_bstr();
+        let same = self.index.is_unchanged(entry, &file.meta) || self.has_same_content(entry, file)?;
         let pointer_size = chunked::pointer_length(self.store.format()) as u64;
-        if self.index.is_unchanged(entry, &file.meta) {
-            if file.meta.len() == pointer_size
-                && chunked::read_pointer(self.store, &entry.id, &mut self.cache)?.is_some()
-            {
-                self.pointers.push(path.to_owned());
-            }
-            return Ok(true);
+        if same
+            && file.meta.len() == pointer_size
+            && chunked::read_pointer(self.store, &entry.id, &mut self.cache)?.is_some()
+        {
+            self.pointers.push(file.path.clone());
         }
+        Ok(same)
+    }
+
+    fn has_same_content(&mut self, entry: &gix::index::Entry, file: &Found) -> Result<bool, Error> {
+        let path = file.path.as_bstr();
         if self.index.mode_of(&file.meta, Some(entry)) != Some(entry.mode) {
             return Ok(false);
         }
