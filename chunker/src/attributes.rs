@@ -49,17 +49,15 @@ impl<'r> Attributes<'r> {
             "text",
             "working-tree-encoding",
         ]);
-        Ok(Attributes {
-            stack,
-            found,
-        })
+        Ok(Attributes { stack, found })
     }
 
     /// What is said about a file.
     pub fn of(&mut self, path: &BStr) -> Result<Wishes, Error> {
-        let place = self.stack.at_entry(path, None).map_err(|error| {
-            Error::Other(format!("the attributes of '{path}' cannot be read: {error}"))
-        })?;
+        let place = self
+            .stack
+            .at_entry(path, None)
+            .map_err(|error| Error::Other(format!("the attributes of '{path}' cannot be read: {error}")))?;
         self.found.reset();
         place.matching_attributes(&mut self.found);
         let mut wishes = Wishes::default();
@@ -132,7 +130,13 @@ pub fn track(repository: &Repository, patterns: &[String]) -> Result<Vec<Tracked
 /// A line of the attribute file. Patterns with blanks or quotes are quoted as Git does it.
 pub(crate) fn line_of(pattern: &str) -> String {
     let quoted = if pattern.contains([' ', '\t', '"', '\\']) || pattern.starts_with('#') {
-        format!("\"{}\"", pattern.replace('\\', "\\\\").replace('"', "\\\"").replace('\t', "\\t"))
+        format!(
+            "\"{}\"",
+            pattern
+                .replace('\\', "\\\\")
+                .replace('"', "\\\"")
+                .replace('\t', "\\t")
+        )
     } else {
         pattern.to_owned()
     };
@@ -141,7 +145,9 @@ pub(crate) fn line_of(pattern: &str) -> String {
 
 /// The patterns in the attribute file at the top that make files chunked ones.
 pub fn tracked(repository: &Repository) -> Result<Vec<BString>, Error> {
-    let Some(top) = repository.work_dir() else { return Ok(Vec::new()) };
+    let Some(top) = repository.work_dir() else {
+        return Ok(Vec::new());
+    };
     let path = top.join(".gitattributes");
     let text = match std::fs::read(&path) {
         Ok(bytes) => bytes,

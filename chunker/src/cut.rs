@@ -21,7 +21,17 @@ static MASKS: LazyLock<(u64, u64)> = LazyLock::new(|| select_masks(TARGET, Norma
 /// no bytes.
 pub fn first(bytes: &[u8]) -> usize {
     let (strict, relaxed) = *MASKS;
-    cut_with(bytes, SMALLEST, TARGET, LARGEST, strict, relaxed, strict << 1, relaxed << 1).1
+    cut_with(
+        bytes,
+        SMALLEST,
+        TARGET,
+        LARGEST,
+        strict,
+        relaxed,
+        strict << 1,
+        relaxed << 1,
+    )
+    .1
 }
 
 /// The lengths of the chunks at the start of `bytes`. Without `last`, what remains is cut when more bytes are known.
@@ -45,5 +55,7 @@ pub fn zero_length() -> usize {
 pub fn is_zero(bytes: &[u8]) -> bool {
     // The first bytes decide nearly always; the rest goes in steps that the compiler turns into wide instructions.
     bytes.iter().take(16).all(|byte| *byte == 0)
-        && bytes.chunks(256).all(|chunk| chunk.iter().fold(0, |sum, byte| sum | byte) == 0)
+        && bytes
+            .chunks(256)
+            .all(|chunk| chunk.iter().fold(0, |sum, byte| sum | byte) == 0)
 }

@@ -25,8 +25,14 @@ fn add_commit_checkout_switch_merge_stash_and_worktree() {
         git_ok(repo.path(), &["commit", "-qm", "one"]);
         clean(repo.path());
         let pointer = git_ok(repo.path(), &["cat-file", "blob", "HEAD:a.bin"]);
-        assert!(pointer.starts_with("chunked-file v1\nsize               900000\nblake3 "), "{pointer}");
-        assert_eq!(git_ok(repo.path(), &["cat-file", "blob", "HEAD:small.bin"]), "few bytes");
+        assert!(
+            pointer.starts_with("chunked-file v1\nsize               900000\nblake3 "),
+            "{pointer}"
+        );
+        assert_eq!(
+            git_ok(repo.path(), &["cat-file", "blob", "HEAD:small.bin"]),
+            "few bytes"
+        );
 
         let mut second = first.clone();
         second.splice(400_000..400_000, *b"inserted");
@@ -69,7 +75,10 @@ fn add_commit_checkout_switch_merge_stash_and_worktree() {
 
         let other = tempfile::tempdir().unwrap();
         let place = other.path().join("linked");
-        git_ok(repo.path(), &["worktree", "add", "-q", place.to_str().unwrap(), "main"]);
+        git_ok(
+            repo.path(),
+            &["worktree", "add", "-q", place.to_str().unwrap(), "main"],
+        );
         assert!(fs::read(place.join("a.bin")).unwrap() == second);
         assert_eq!(git_ok(&place, &["status", "--porcelain"]), "");
 
@@ -86,7 +95,10 @@ fn add_commit_checkout_switch_merge_stash_and_worktree() {
 fn hundreds_of_files_are_one_conversation() {
     let repo = ready(Format::Sha1);
     for number in 0..200 {
-        repo.write(&format!("folder{}/{number}.bin", number % 7), noise(number, 66_000 + number as usize * 11));
+        repo.write(
+            &format!("folder{}/{number}.bin", number % 7),
+            noise(number, 66_000 + number as usize * 11),
+        );
     }
     git_ok(repo.path(), &["add", "-A"]);
     git_ok(repo.path(), &["commit", "-qm", "many"]);
@@ -94,10 +106,22 @@ fn hundreds_of_files_are_one_conversation() {
     let packs = kept_packs(&repo.git_dir());
     assert!(packs.len() <= 2, "{} packs", packs.len());
     let again = tempfile::tempdir().unwrap();
-    git_ok(repo.path(), &["worktree", "add", "-q", "--detach", again.path().join("w").to_str().unwrap()]);
+    git_ok(
+        repo.path(),
+        &[
+            "worktree",
+            "add",
+            "-q",
+            "--detach",
+            again.path().join("w").to_str().unwrap(),
+        ],
+    );
     for number in 0..200 {
         let name = format!("folder{}/{number}.bin", number % 7);
-        assert!(fs::read(again.path().join("w").join(&name)).unwrap() == noise(number, 66_000 + number as usize * 11));
+        assert!(
+            fs::read(again.path().join("w").join(&name)).unwrap()
+                == noise(number, 66_000 + number as usize * 11)
+        );
     }
 }
 
@@ -112,14 +136,24 @@ fn missing_chunks_leave_pointers_that_stay_clean_until_they_are_fetched() {
     // A host that knows nothing of chunks has only what is reachable.
     git_ok(
         temp.path(),
-        &["clone", "-q", "--no-local", "--no-checkout", repo.path().to_str().unwrap(), "clone"],
+        &[
+            "clone",
+            "-q",
+            "--no-local",
+            "--no-checkout",
+            repo.path().to_str().unwrap(),
+            "clone",
+        ],
     );
     chunk(&clone, &["install"]);
     git_ok(&clone, &["config", "chunk.remote", "nowhere"]);
     let checkout = git_run(&clone, &["checkout", "-q", "main"]);
     assert!(checkout.status.success());
     let told = String::from_utf8_lossy(&checkout.stderr).into_owned();
-    assert!(told.contains("'a.bin' stays a pointer") && told.contains("git chunk fetch"), "{told}");
+    assert!(
+        told.contains("'a.bin' stays a pointer") && told.contains("git chunk fetch"),
+        "{told}"
+    );
     assert_eq!(fs::read(clone.join("a.bin")).unwrap().len(), 160);
     assert_eq!(git_ok(&clone, &["status", "--porcelain"]), "");
     assert!(chunk(&clone, &["status"]).contains("only the pointer is here: a.bin"));
@@ -135,7 +169,14 @@ fn missing_chunks_leave_pointers_that_stay_clean_until_they_are_fetched() {
     let other = temp.path().join("other");
     git_ok(
         temp.path(),
-        &["clone", "-q", "--no-local", "--no-checkout", repo.path().to_str().unwrap(), "other"],
+        &[
+            "clone",
+            "-q",
+            "--no-local",
+            "--no-checkout",
+            repo.path().to_str().unwrap(),
+            "other",
+        ],
     );
     chunk(&other, &["install"]);
     git_ok(&other, &["checkout", "-q", "main"]);
@@ -153,7 +194,10 @@ fn a_damaged_chunk_is_named_and_nothing_else_is_lost() {
     repo.commit_with_filter("bad");
     // A byte in the middle of the newest chunk pack.
     let packs = kept_packs(&repo.git_dir());
-    let pack = packs.iter().max_by_key(|pack| fs::metadata(pack).unwrap().len()).unwrap();
+    let pack = packs
+        .iter()
+        .max_by_key(|pack| fs::metadata(pack).unwrap().len())
+        .unwrap();
     let mut bytes = fs::read(pack).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -168,13 +212,19 @@ fn a_damaged_chunk_is_named_and_nothing_else_is_lost() {
     let checkout = git_run(repo.path(), &["checkout", "--", "bad.bin"]);
     assert!(!checkout.status.success());
     let told = String::from_utf8_lossy(&checkout.stderr).into_owned();
-    assert!(told.contains("the chunk ") && told.contains("is damaged"), "{told}");
+    assert!(
+        told.contains("the chunk ") && told.contains("is damaged"),
+        "{told}"
+    );
     git_ok(repo.path(), &["checkout", "--", "good.bin"]);
     assert!(read(&repo, "good.bin") == noise(6, 300_000));
     let fsck = chunk_run(repo.path(), &["fsck"]);
     assert_eq!(fsck.status.code(), Some(13));
     let text = String::from_utf8_lossy(&fsck.stdout).into_owned();
-    assert!(text.contains("'bad.bin': the chunk") && text.contains("1 faults"), "{text}");
+    assert!(
+        text.contains("'bad.bin': the chunk") && text.contains("1 faults"),
+        "{text}"
+    );
     // The same file again repairs nothing by itself, but its neighbours can still be added.
     repo.write("new.bin", noise(8, 100_000));
     git_ok(repo.path(), &["add", "new.bin"]);
@@ -188,9 +238,16 @@ fn diffs_are_readable_and_settings_can_be_taken_away() {
     repo.write("a.bin", noise(2, 250_000));
     repo.commit_with_filter("two");
     let diff = git_ok(repo.path(), &["diff", "HEAD~1", "HEAD"]);
-    assert!(diff.contains("-size 200000") && diff.contains("+size 250000"), "{diff}");
+    assert!(
+        diff.contains("-size 200000") && diff.contains("+size 250000"),
+        "{diff}"
+    );
     chunk(repo.path(), &["install", "--remove"]);
-    assert!(!fs::read_to_string(repo.git_dir().join("config")).unwrap().contains("chunk"));
+    assert!(
+        !fs::read_to_string(repo.git_dir().join("config"))
+            .unwrap()
+            .contains("chunk")
+    );
 }
 
 #[test]

@@ -106,7 +106,10 @@ fn the_same_trees_index_commits_and_logs_as_git() {
 #[test]
 fn conversions_are_gits() {
     let twins = Twins::new(Format::Sha1);
-    twins.write(".gitattributes", b"*.bin filter=chunk diff=chunk merge=chunk -text\n*.txt text\n*.crlf text eol=crlf\n*.id ident\n");
+    twins.write(
+        ".gitattributes",
+        b"*.bin filter=chunk diff=chunk merge=chunk -text\n*.txt text\n*.crlf text eol=crlf\n*.id ident\n",
+    );
     twins.write("a.txt", b"one\r\ntwo\r\n");
     twins.write("a.crlf", b"one\r\ntwo\r\n");
     twins.write("a.id", b"$Id$\n");
@@ -149,15 +152,24 @@ fn switching_moves_files_as_git_does() {
             clean(dir);
         }
         chunk(dir, &["switch", "--detach", "main"]);
-        assert_eq!(git_run(dir, &["symbolic-ref", "-q", "HEAD"]).status.code(), Some(1));
+        assert_eq!(
+            git_run(dir, &["symbolic-ref", "-q", "HEAD"]).status.code(),
+            Some(1)
+        );
         clean(dir);
         // What Git checks out, the program finds clean, and the reverse.
         git_ok(dir, &["checkout", "-q", "topic"]);
         assert_eq!(chunk(dir, &["status"]), "");
         let oneline = chunk(dir, &["log", "--oneline"]);
-        assert_eq!(oneline.trim_end(), git_ok(dir, &["log", "--format=%h %s", "--abbrev=7"]));
+        assert_eq!(
+            oneline.trim_end(),
+            git_ok(dir, &["log", "--format=%h %s", "--abbrev=7"])
+        );
         let diff = chunk(dir, &["diff", "main", "topic"]);
-        assert!(diff.contains("M\tbig.bin\t") && diff.contains("A\tnew/file") && diff.contains("D\tgone/file"), "{diff}");
+        assert!(
+            diff.contains("M\tbig.bin\t") && diff.contains("A\tnew/file") && diff.contains("D\tgone/file"),
+            "{diff}"
+        );
         chunk(dir, &["fsck"]);
     }
 }
@@ -234,7 +246,10 @@ fn status_letters_are_gits() {
     repo.write("ignored.log", b"x");
     repo.write(".git/info/exclude", b"*.log\n");
     let mut ours: Vec<String> = chunk(dir, &["status"]).lines().map(str::to_owned).collect();
-    let mut gits: Vec<String> = git_ok(dir, &["status", "--porcelain"]).lines().map(str::to_owned).collect();
+    let mut gits: Vec<String> = git_ok(dir, &["status", "--porcelain"])
+        .lines()
+        .map(str::to_owned)
+        .collect();
     // `trim_end` of the helper takes nothing away but line ends; the first line may start with a blank.
     ours.sort();
     gits.sort();
@@ -248,6 +263,7 @@ fn status_letters_are_gits() {
 fn appending_inserting_and_touching_store_little() {
     let repo = ready(Format::Sha1);
     let dir = repo.path();
+    chunk(dir, &["-q", "add", "."]);
     let mut content = noise(1, 8 << 20);
     let add = |content: &[u8]| {
         repo.write("a.bin", content);
@@ -258,7 +274,11 @@ fn appending_inserting_and_touching_store_little() {
     assert_eq!(add(&content), 8 << 20);
     let packs = kept_packs(&repo.git_dir()).len();
     assert_eq!(add(&content), 0);
-    assert_eq!(kept_packs(&repo.git_dir()).len(), packs, "equal content makes no pack");
+    assert_eq!(
+        kept_packs(&repo.git_dir()).len(),
+        packs,
+        "equal content makes no pack"
+    );
     content.extend_from_slice(&noise(2, 1 << 20));
     let appended = add(&content);
     assert!((1 << 20..(1 << 20) + 300_000).contains(&appended), "{appended}");
@@ -343,7 +363,10 @@ fn a_sparse_file_of_five_gigabytes() {
     assert_eq!(meta.len(), 5 << 30);
     assert!(meta.blocks() * 512 < 16 << 20, "holes are holes again");
     let mut bytes = vec![0; 1 << 20];
-    fs::File::open(&path).unwrap().read_exact_at(&mut bytes, 3 << 30).unwrap();
+    fs::File::open(&path)
+        .unwrap()
+        .read_exact_at(&mut bytes, 3 << 30)
+        .unwrap();
     assert!(bytes == noise(1, 1 << 20));
     assert_eq!(git_ok(dir, &["status", "--porcelain"]), "");
 }
@@ -379,7 +402,13 @@ fn refusals_have_reasons() {
     git::fsck(dir);
     let outside = tempfile::tempdir().unwrap();
     assert_eq!(chunk_run(outside.path(), &["status"]).status.code(), Some(1));
-    chunk(outside.path(), &["init", "new", "--track", "*.mov", "-b", "trunk"]);
-    assert_eq!(git_ok(&outside.path().join("new"), &["symbolic-ref", "--short", "HEAD"]), "trunk");
+    chunk(
+        outside.path(),
+        &["init", "new", "--track", "*.mov", "-b", "trunk"],
+    );
+    assert_eq!(
+        git_ok(&outside.path().join("new"), &["symbolic-ref", "--short", "HEAD"]),
+        "trunk"
+    );
     assert!(chunk(&outside.path().join("new"), &["track"]).contains("*.mov"));
 }

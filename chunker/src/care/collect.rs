@@ -49,7 +49,11 @@ pub struct Collected {
 }
 
 /// Removes what neither references, logs, indexes, work trees nor the stash lead to.
-pub fn collect(repository: &Repository, options: Collection, progress: &dyn Progress) -> Result<Collected, Error> {
+pub fn collect(
+    repository: &Repository,
+    options: Collection,
+    progress: &dyn Progress,
+) -> Result<Collected, Error> {
     let _guard = remove_chunks(repository)?;
     let store = repository.store()?;
     let needed = needed(repository, &store, progress)?;
@@ -96,7 +100,10 @@ pub fn prune(
             return Ok(true);
         }
         // A copy that cannot be read is none.
-        Ok(!matches!(there.read_verified(id, &mut cache, &mut bytes), Ok(Some(_))))
+        Ok(!matches!(
+            there.read_verified(id, &mut cache, &mut bytes),
+            Ok(Some(_))
+        ))
     })
 }
 
@@ -108,7 +115,13 @@ fn sweep(
     needed: &mut dyn FnMut(&ObjectId) -> Result<bool, Error>,
 ) -> Result<Collected, Error> {
     let mut collected = Collected::default();
-    let begin = || Creator::begin(repository.objects_dir(), store.format(), &create::Options::default());
+    let begin = || {
+        Creator::begin(
+            repository.objects_dir(),
+            store.format(),
+            &create::Options::default(),
+        )
+    };
     let mut creator = begin();
     let mut encoder = Encoder::new(store.format(), Level::DEFAULT);
     let mut going: Vec<&Pack> = Vec::new();
@@ -172,11 +185,19 @@ pub fn unite(repository: &Repository, packs: &[PathBuf]) -> Result<(), Error> {
         return Ok(());
     }
     let store = repository.store()?;
-    let mut creator = Creator::begin(repository.objects_dir(), store.format(), &create::Options::default());
+    let mut creator = Creator::begin(
+        repository.objects_dir(),
+        store.format(),
+        &create::Options::default(),
+    );
     let mut encoder = Encoder::new(store.format(), Level::DEFAULT);
     for path in packs {
         let pack = Pack::open(path, store.format())?;
-        let ids: Vec<ObjectId> = pack.by_offset().iter().map(|&local| pack.id(local).to_owned()).collect();
+        let ids: Vec<ObjectId> = pack
+            .by_offset()
+            .iter()
+            .map(|&local| pack.id(local).to_owned())
+            .collect();
         copy(&store, &ids, &mut creator, &mut encoder)?;
     }
     if let Some(created) = creator.finish_kept(KEEP)? {

@@ -44,7 +44,10 @@ pub struct Source {
 pub fn source(repository: &Repository, name: Option<&str>) -> Result<Option<Source>, Error> {
     let config = repository.config();
     let configured = config.string("chunk.remote").map(|name| name.to_string());
-    let wanted = name.map_or_else(|| configured.unwrap_or_else(|| "origin".to_owned()), str::to_owned);
+    let wanted = name.map_or_else(
+        || configured.unwrap_or_else(|| "origin".to_owned()),
+        str::to_owned,
+    );
     let url = config.string(format!("remote.{wanted}.url"));
     let path = match (&url, name) {
         (Some(url), _) => url.to_string(),
@@ -95,12 +98,19 @@ pub fn fetch(
     let here = repository.store()?;
     let there = source.repository.store()?;
     if here.format() != there.format() {
-        return Err(Error::Other(format!("'{}' names its objects by another hash", source.name)));
+        return Err(Error::Other(format!(
+            "'{}' names its objects by another hash",
+            source.name
+        )));
     }
     let mut copier = Copier {
         here: &here,
         there: &there,
-        creator: Creator::begin(repository.objects_dir(), here.format(), &create::Options::default()),
+        creator: Creator::begin(
+            repository.objects_dir(),
+            here.format(),
+            &create::Options::default(),
+        ),
         encoder: Encoder::new(here.format(), Level::DEFAULT),
         cache: Cache::new(1 << 20),
         fetched: Fetched::default(),
@@ -203,7 +213,10 @@ pub fn push(repository: &Repository, source: &Source, progress: &dyn Progress) -
     let store = repository.store()?;
     let there = source.repository.store()?;
     if store.format() != there.format() {
-        return Err(Error::Other(format!("'{}' names its objects by another hash", source.name)));
+        return Err(Error::Other(format!(
+            "'{}' names its objects by another hash",
+            source.name
+        )));
     }
     let mut wanted: BTreeSet<ObjectId> = BTreeSet::new();
     let mut lists = HashSet::new();
@@ -261,7 +274,9 @@ pub fn push(repository: &Repository, source: &Source, progress: &dyn Progress) -
         });
         let received = import.add_pack(&mut reader, &Limits::default(), progress);
         drop(reader);
-        let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let sent = sending
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         match (sent, received) {
             (Ok(_), Ok(received)) => Ok(received),
             (Ok(_), Err(error)) => Err(Error::from(error)),
@@ -296,8 +311,12 @@ fn published(store: &Store, commit: ObjectId) -> Result<BTreeMap<u8, BTreeSet<Ob
         }
         store.read(folder.id, &mut cache, &mut inner)?;
         for entry in Entries::new(&inner, store.format()) {
-            let entry = entry.map_err(|fault| Error::Other(format!("tree {} is damaged: {fault}", folder.id)))?;
-            folders.entry(entry.id.first_byte()).or_default().insert(entry.id.to_owned());
+            let entry =
+                entry.map_err(|fault| Error::Other(format!("tree {} is damaged: {fault}", folder.id)))?;
+            folders
+                .entry(entry.id.first_byte())
+                .or_default()
+                .insert(entry.id.to_owned());
         }
     }
     Ok(folders)
@@ -310,7 +329,11 @@ fn write_commit(
     folders: &BTreeMap<u8, BTreeSet<ObjectId>>,
     parent: Option<ObjectId>,
 ) -> Result<ObjectId, Error> {
-    let mut creator = Creator::begin(repository.objects_dir(), store.format(), &create::Options::default());
+    let mut creator = Creator::begin(
+        repository.objects_dir(),
+        store.format(),
+        &create::Options::default(),
+    );
     let mut encoder = Encoder::new(store.format(), Level::DEFAULT);
     let mut root = Vec::new();
     for (first, ids) in folders {
@@ -424,7 +447,11 @@ mod tests {
         reader.read_to_end(&mut all).unwrap();
         sending.join().unwrap();
         assert_eq!(all.len(), 100_000);
-        assert!(all.chunks(1000).zip(0..).all(|(chunk, number)| chunk.iter().all(|byte| *byte == number)));
+        assert!(
+            all.chunks(1000)
+                .zip(0..)
+                .all(|(chunk, number)| chunk.iter().all(|byte| *byte == number))
+        );
         let (reader, mut writer) = pipe();
         drop(reader);
         assert!(writer.write_all(b"x").is_err());

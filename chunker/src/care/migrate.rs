@@ -19,6 +19,7 @@ use ingot_engine::store::{Cache, Store};
 
 use crate::Error;
 use crate::attributes::line_of;
+use crate::error::During as _;
 use crate::repo::{Change, Index, flatten, status};
 use crate::store::{Source, Writer};
 
@@ -51,9 +52,15 @@ pub struct Rewritten {
 }
 
 /// Rewrites everything that branches and tags lead to. The work tree must be clean.
-pub fn migrate(repository: &Repository, migration: &Migration, progress: &dyn Progress) -> Result<Rewritten, Error> {
+pub fn migrate(
+    repository: &Repository,
+    migration: &Migration,
+    progress: &dyn Progress,
+) -> Result<Rewritten, Error> {
     if repository.is_shallow()? {
-        return Err(Error::Other("history that was cut off cannot be rewritten; fetch all of it first".to_owned()));
+        return Err(Error::Other(
+            "history that was cut off cannot be rewritten; fetch all of it first".to_owned(),
+        ));
     }
     let in_work_tree = repository.work_dir().is_some();
     if in_work_tree && !migration.dry_run {
@@ -70,7 +77,11 @@ pub fn migrate(repository: &Repository, migration: &Migration, progress: &dyn Pr
         store: &store,
         migration,
         writer: Writer::new(repository, &store),
-        creator: Creator::begin(repository.objects_dir(), store.format(), &create::Options::default()),
+        creator: Creator::begin(
+            repository.objects_dir(),
+            store.format(),
+            &create::Options::default(),
+        ),
         encoder: Encoder::new(store.format(), Level::DEFAULT),
         cache: Cache::new(8 << 20),
         blobs: HashMap::new(),
@@ -90,7 +101,10 @@ pub fn migrate(repository: &Repository, migration: &Migration, progress: &dyn Pr
         let new = rewriter.object(reference.id)?;
         if new != reference.id {
             let name = reference.name.as_bstr();
-            rewriter.done.references.push((name.to_owned(), reference.id, new));
+            rewriter
+                .done
+                .references
+                .push((name.to_owned(), reference.id, new));
             let mut original = BString::from("refs/original/");
             original.extend_from_slice(name);
             edits.push(Edit::set(refs::validate(&original)?, reference.id).because("git chunk migrate"));
@@ -102,7 +116,10 @@ pub fn migrate(repository: &Repository, migration: &Migration, progress: &dyn Pr
         }
     }
     let Rewriter {
-        writer, creator, done, ..
+        writer,
+        creator,
+        done,
+        ..
     } = rewriter;
     if migration.dry_run {
         return Ok(done);
@@ -158,6 +175,11 @@ fn follow(repository: &Repository, mut index: Index) -> Result<(), Error> {
     for entry in index.state.entries() {
         let path = entry.path(&index.state);
         if !flat.contains_key(&path.to_owned()) {
+            // Only the attribute file can go: it had these lines and nothing else.
+            if let Some(top) = repository.work_dir() {
+                let place = crate::paths::below(top, path);
+                std::fs::remove_file(&place).during("remove", &place)?;
+            }
             changes.push(Change::Remove(path.to_owned()));
         }
     }
@@ -258,9 +280,13 @@ impl Rewriter<'_> {
         let mut commit = old.into_owned().map_err(|error| damaged(error.to_string()))?;
         commit.tree = new_tree;
         commit.parents = parents.into_iter().collect();
-        commit.extra_headers.retain(|(name, _)| !name.starts_with(b"gpgsig"));
+        commit
+            .extra_headers
+            .retain(|(name, _)| !name.starts_with(b"gpgsig"));
         let mut out = Vec::new();
-        commit.write_to(&mut out).map_err(|error| damaged(error.to_string()))?;
+        commit
+            .write_to(&mut out)
+            .map_err(|error| damaged(error.to_string()))?;
         self.put(Kind::Commit, &out)
     }
 
@@ -276,7 +302,8 @@ impl Rewriter<'_> {
         tag.target = target;
         tag.signature = None;
         let mut out = Vec::new();
-        tag.write_to(&mut out).map_err(|error| damaged(error.to_string()))?;
+        tag.write_to(&mut out)
+            .map_err(|error| damaged(error.to_string()))?;
         self.put(Kind::Tag, &out)
     }
 
@@ -359,7 +386,9 @@ impl Rewriter<'_> {
         // One blob at a time; those of ordinary history fit in memory.
         let (_, bytes) = self.read(id)?;
         let mut stream = bytes.as_slice();
-        let added = self.writer.add(Source::stream(&mut stream), None, self.progress)?;
+        let added = self
+            .writer
+            .add(Source::stream(&mut stream), None, self.progress)?;
         self.put(Kind::Blob, &added.pointer.to_bytes())
     }
 
@@ -392,7 +421,9 @@ impl Rewriter<'_> {
                     failure = Some(error);
                 }
             }
-            restoring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            restoring
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         if let Some(error) = failure {
             return Err(error.into());
@@ -427,9 +458,17 @@ impl Rewriter<'_> {
             Some((_, id)) => self.read(*id)?.1,
             None => Vec::new(),
         };
-        let lines: HashSet<String> = self.migration.patterns.iter().map(|pattern| line_of(pattern)).collect();
+        let lines: HashSet<String> = self
+            .migration
+            .patterns
+            .iter()
+            .map(|pattern| line_of(pattern))
+            .collect();
         let mut text: Vec<u8> = Vec::new();
-        for line in old.lines().filter(|line| !lines.iter().any(|other| other.as_bytes() == *line)) {
+        for line in old
+            .lines()
+            .filter(|line| !lines.iter().any(|other| other.as_bytes() == *line))
+        {
             text.extend_from_slice(line);
             text.push(b'\n');
         }

@@ -48,7 +48,10 @@ pub fn needed(repository: &Repository, store: &Store, progress: &dyn Progress) -
     };
     let (tips, logged) = tips(repository, store)?;
     let mut sets = vec![walk(&tips)?];
-    let new: Vec<ObjectId> = logged.into_iter().filter(|id| !sets[0].contains(store, id)).collect();
+    let new: Vec<ObjectId> = logged
+        .into_iter()
+        .filter(|id| !sets[0].contains(store, id))
+        .collect();
     if !new.is_empty() {
         match walk(&new) {
             Ok(set) => sets.push(set),
@@ -75,9 +78,18 @@ fn tips(repository: &Repository, store: &Store) -> Result<(Vec<ObjectId>, BTreeS
     }
     let mut logged = BTreeSet::new();
     for git_dir in git_dirs(repository)? {
-        for name in ["HEAD", "MERGE_HEAD", "ORIG_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "AUTO_MERGE"] {
+        for name in [
+            "HEAD",
+            "MERGE_HEAD",
+            "ORIG_HEAD",
+            "CHERRY_PICK_HEAD",
+            "REVERT_HEAD",
+            "AUTO_MERGE",
+        ] {
             if let Ok(text) = std::fs::read(git_dir.join(name)) {
-                let ids = text.lines().filter_map(|line| ObjectId::from_hex(line.trim()).ok());
+                let ids = text
+                    .lines()
+                    .filter_map(|line| ObjectId::from_hex(line.trim()).ok());
                 logged.extend(ids.filter(|id| store.contains(id)));
             }
         }
@@ -113,10 +125,11 @@ fn index_blobs(path: &Path, format: gix_hash::Kind) -> Result<Vec<ObjectId>, Err
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let index = gix::index::File::at(path, format, false, Default::default()).map_err(|error| Error::Index {
-        action: "read",
-        message: error.to_string(),
-    })?;
+    let index =
+        gix::index::File::at(path, format, false, Default::default()).map_err(|error| Error::Index {
+            action: "read",
+            message: error.to_string(),
+        })?;
     Ok(index
         .entries()
         .iter()
@@ -141,7 +154,11 @@ fn logs(folder: &Path, ids: &mut BTreeSet<ObjectId>) -> Result<(), Error> {
         }
         let text = std::fs::read(&path).during("read", &path)?;
         for line in text.lines() {
-            ids.extend(line.split(|byte| *byte == b' ').take(2).filter_map(|hex| ObjectId::from_hex(hex).ok()));
+            ids.extend(
+                line.split(|byte| *byte == b' ')
+                    .take(2)
+                    .filter_map(|hex| ObjectId::from_hex(hex).ok()),
+            );
         }
     }
     Ok(())

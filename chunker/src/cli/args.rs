@@ -435,4 +435,3 @@ pub struct Man {
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
-

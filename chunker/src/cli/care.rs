@@ -21,8 +21,13 @@ fn source(app: &App, repository: &Repository, name: Option<&str>) -> Result<Sour
         .map(|name| app.here.join(name))
         .filter(|path| path.is_dir())
         .map(|path| path.display().to_string());
-    let configured = name.is_some_and(|name| repository.config().string(format!("remote.{name}.url")).is_some());
-    let name = if configured { name } else { from_here.as_deref().or(name) };
+    let configured =
+        name.is_some_and(|name| repository.config().string(format!("remote.{name}.url")).is_some());
+    let name = if configured {
+        name
+    } else {
+        from_here.as_deref().or(name)
+    };
     care::source(repository, name)?.ok_or_else(|| {
         Failure::failed("there is no remote on this machine to exchange chunks with")
             .next("name one, or the path of a repository")
@@ -41,7 +46,10 @@ pub fn fetch(app: &App, repository: &Repository, args: &Fetch) -> Result<Report,
     let fetched = care::fetch(repository, &source, &pointers, &app.display)?;
     app.display.end();
     if fetched.absent > 0 {
-        warn(&format!("{} lists or chunks are not in '{}' either", fetched.absent, source.name));
+        warn(&format!(
+            "{} lists or chunks are not in '{}' either",
+            fetched.absent, source.name
+        ));
     }
     let mut report = Report::done(
         format!("{} chunks fetched, {}\n", fetched.objects, bytes(fetched.bytes)),
@@ -75,7 +83,10 @@ pub fn push(app: &App, repository: &Repository, args: &Push) -> Result<Report, F
 fn publish(app: &App, repository: &Repository, source: &Source) -> Result<Report, Failure> {
     let pushed = care::push(repository, source, &app.display)?;
     if pushed.absent > 0 {
-        warn(&format!("{} lists or chunks are not here and were not published", pushed.absent));
+        warn(&format!(
+            "{} lists or chunks are not here and were not published",
+            pushed.absent
+        ));
     }
     Ok(Report::done(
         format!("{} chunks published, {}\n", pushed.objects, bytes(pushed.bytes)),
@@ -136,9 +147,12 @@ pub fn fsck(app: &App, repository: &Repository, args: &Fsck) -> Result<Report, F
     let mut text = String::new();
     let mut list = Vec::new();
     for damage in &checked.damage {
-        let path = damage.path.as_ref().map_or("an earlier version".to_owned(), |path| {
-            format!("'{}'", shown(path.as_bstr()))
-        });
+        let path = damage
+            .path
+            .as_ref()
+            .map_or("an earlier version".to_owned(), |path| {
+                format!("'{}'", shown(path.as_bstr()))
+            });
         // Memory takes everything.
         let _ = writeln!(text, "{path}: {}", damage.message);
         list.push(json!({
@@ -181,13 +195,23 @@ pub fn stats(app: &App, repository: &Repository, args: &Stats) -> Result<Report,
     let stats = care::stats(repository, args.history || args.svg.is_some(), &app.display)?;
     if let Some(path) = &args.svg {
         let path = from_here(app, path);
-        durable::write_atomic(&durable::Real, &path, care::chart(&stats.history).as_bytes(), 0o644)
-            .map_err(crate::Error::from)?;
+        durable::write_atomic(
+            &durable::Real,
+            &path,
+            care::chart(&stats.history).as_bytes(),
+            0o644,
+        )
+        .map_err(crate::Error::from)?;
     }
     let mut text = String::new();
     let _ = writeln!(text, "versions       {:>12}", stats.versions);
     let _ = writeln!(text, "logical        {:>12}", bytes(stats.logical));
-    let _ = writeln!(text, "deduplicated   {:>12}  in {} chunks", bytes(stats.deduplicated), stats.chunks);
+    let _ = writeln!(
+        text,
+        "deduplicated   {:>12}  in {} chunks",
+        bytes(stats.deduplicated),
+        stats.chunks
+    );
     let _ = writeln!(text, "stored         {:>12}", bytes(stats.stored));
     if !stats.files.is_empty() {
         text.push('\n');
@@ -268,9 +292,19 @@ pub fn migrate(app: &App, repository: &Repository, args: &Migrate) -> Result<Rep
     app.display.end();
     let mut text = String::new();
     for (name, old, new) in &done.references {
-        let _ = writeln!(text, "{} {} -> {}", shown(name.as_bstr()), old.to_hex_with_len(7), new.to_hex_with_len(7));
+        let _ = writeln!(
+            text,
+            "{} {} -> {}",
+            shown(name.as_bstr()),
+            old.to_hex_with_len(7),
+            new.to_hex_with_len(7)
+        );
     }
-    let verb = if args.dry_run { "would be converted" } else { "converted" };
+    let verb = if args.dry_run {
+        "would be converted"
+    } else {
+        "converted"
+    };
     let _ = writeln!(
         text,
         "{} files with {} {verb}, {} of {} commits changed",

@@ -32,7 +32,10 @@ pub fn add(app: &App, repository: &Repository, args: &Add) -> Result<Report, Fai
     let summary = add::add(repository, &specs, options, &app.display)?;
     app.display.end();
     for path in &summary.repositories {
-        warn(&format!("'{}' is a repository of its own and was left out", shown(path.as_bstr())));
+        warn(&format!(
+            "'{}' is a repository of its own and was left out",
+            shown(path.as_bstr())
+        ));
     }
     let text = format!(
         "{} added, {} of them chunked with {} of new chunks; {} removed\n",
@@ -70,7 +73,10 @@ pub fn commit(app: &App, repository: &Repository, args: &Commit) -> Result<Repor
     let mut message = args.message.join("\n\n");
     if message.is_empty() && args.amend {
         let last = history::log(repository, None, 1)?;
-        message = last.first().map(|entry| entry.message.to_string()).unwrap_or_default();
+        message = last
+            .first()
+            .map(|entry| entry.message.to_string())
+            .unwrap_or_default();
     }
     let options = commit::Options {
         message,
@@ -79,10 +85,17 @@ pub fn commit(app: &App, repository: &Repository, args: &Commit) -> Result<Repor
         unsigned: args.no_gpg_sign,
     };
     let made = commit::commit(repository, &options)?;
-    let branch = made.branch.as_ref().map_or("detached HEAD".to_owned(), ToString::to_string);
+    let branch = made
+        .branch
+        .as_ref()
+        .map_or("detached HEAD".to_owned(), ToString::to_string);
     let root = if made.root { " (root-commit)" } else { "" };
     Ok(Report::done(
-        format!("[{branch}{root} {}] {}\n", made.id.to_hex_with_len(7), made.subject),
+        format!(
+            "[{branch}{root} {}] {}\n",
+            made.id.to_hex_with_len(7),
+            made.subject
+        ),
         json!({
             "command": "commit",
             "id": made.id.to_string(),
@@ -142,7 +155,12 @@ pub fn switch(app: &App, repository: &Repository, args: Switch) -> Result<Report
     switch_to(app, repository, &switch, "switch")
 }
 
-fn switch_to(app: &App, repository: &Repository, switch: &checkout::Switch, command: &str) -> Result<Report, Failure> {
+fn switch_to(
+    app: &App,
+    repository: &Repository,
+    switch: &checkout::Switch,
+    command: &str,
+) -> Result<Report, Failure> {
     app.display.begin("Writing files", None, Unit::Files);
     let summary = checkout::switch(repository, switch, &app.display)?;
     app.display.end();
@@ -161,10 +179,7 @@ fn written(command: &str, summary: &Summary) -> Report {
         .map(|(path, reason)| json!({"path": path.to_string(), "reason": reason}))
         .collect();
     Report::done(
-        format!(
-            "{} files written, {} removed\n",
-            summary.written, summary.removed
-        ),
+        format!("{} files written, {} removed\n", summary.written, summary.removed),
         json!({
             "command": command,
             "written": summary.written,
@@ -246,7 +261,11 @@ pub fn log(repository: &Repository, args: &Log) -> Result<Report, Failure> {
     let mut text = String::new();
     for entry in &entries {
         if args.oneline {
-            text += &format!("{} {}\n", entry.id.to_hex_with_len(7), history::subject(&entry.message));
+            text += &format!(
+                "{} {}\n",
+                entry.id.to_hex_with_len(7),
+                history::subject(&entry.message)
+            );
             continue;
         }
         if !text.is_empty() {

@@ -25,11 +25,16 @@ pub fn man(args: &Man) -> Result<Report, Failure> {
     let mut root = Cli::command();
     root.build();
     write_page(&root, PROGRAM, &args.directory, &mut written)?;
-    for command in root.get_subcommands().filter(|command| command.get_name() != "help") {
+    for command in root
+        .get_subcommands()
+        .filter(|command| command.get_name() != "help")
+    {
         let name = format!("{PROGRAM}-{}", command.get_name());
         write_page(command, &name, &args.directory, &mut written)?;
     }
-    let text = written.iter().fold(String::new(), |text, path| text + path + "\n");
+    let text = written
+        .iter()
+        .fold(String::new(), |text, path| text + path + "\n");
     Ok(Report::done(
         text,
         serde_json::json!({"command": "man", "files": written}),

@@ -57,7 +57,10 @@ pub fn textconv(app: &App, args: &Textconv) -> Result<Report, Failure> {
         None if size < filter::THRESHOLD as u64 => {
             let bytes = std::fs::read(&path).map_err(failed)?;
             let text = bytes.to_str_lossy().into_owned();
-            return Ok(Report::data(text.clone(), json!({"command": "textconv", "text": text})));
+            return Ok(Report::data(
+                text.clone(),
+                json!({"command": "textconv", "text": text}),
+            ));
         }
         None => {
             let mut hasher = blake3::Hasher::new();
@@ -73,7 +76,8 @@ pub fn textconv(app: &App, args: &Textconv) -> Result<Report, Failure> {
 /// Versions cannot be merged, but one of them may have not changed.
 pub fn merge_driver(args: &MergeDriver) -> Result<Report, Failure> {
     let read = |path: &std::path::Path| {
-        std::fs::read(path).map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))
+        std::fs::read(path)
+            .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))
     };
     let (ancestor, ours, theirs) = (read(&args.ancestor)?, read(&args.ours)?, read(&args.theirs)?);
     let content = |bytes: &[u8]| {
@@ -93,9 +97,14 @@ pub fn merge_driver(args: &MergeDriver) -> Result<Report, Failure> {
     } else {
         return Err(Failure::new(
             Code::Failed,
-            format!("'{name}' was changed on both sides and is too big to be merged; this side's version stands"),
+            format!(
+                "'{name}' was changed on both sides and is too big to be merged; this side's version stands"
+            ),
         )
         .next("choose with: git checkout --ours (or --theirs) FILE, then git add FILE"));
     };
-    Ok(Report::done("", json!({"command": "merge-driver", "name": name, "result": taken})))
+    Ok(Report::done(
+        "",
+        json!({"command": "merge-driver", "name": name, "result": taken}),
+    ))
 }

@@ -1,6 +1,5 @@
 //! Configuration and attributes.
 
-
 use bstr::ByteSlice as _;
 use ingot_engine::durable;
 use ingot_engine::repository::{self, Repository};
@@ -45,7 +44,10 @@ fn configure(repository: &mut Repository, program: &str) -> Result<(), Failure> 
         edit.set("filter.chunk.required", "true")?;
         edit.set("diff.chunk.textconv", format!("{program} textconv"))?;
         edit.set("merge.chunk.name", "chunked files")?;
-        edit.set("merge.chunk.driver", format!("{program} merge-driver %O %A %B %P"))?;
+        edit.set(
+            "merge.chunk.driver",
+            format!("{program} merge-driver %O %A %B %P"),
+        )?;
         Ok::<(), repository::Error>(())
     })?;
     Ok(())
@@ -64,7 +66,10 @@ fn remove(repository: &mut Repository) -> Result<Report, Failure> {
             .map_err(|error| Failure::failed(format!("cannot remove {}: {error}", path.display())))?;
     }
     Ok(Report::done(
-        format!("{} handles chunked files no more\n", repository.git_dir().display()),
+        format!(
+            "{} handles chunked files no more\n",
+            repository.git_dir().display()
+        ),
         json!({"command": "install", "removed": true}),
     ))
 }
@@ -82,8 +87,11 @@ fn write_hook(path: &std::path::Path, program: &str) -> Result<(), Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) if text.contains(HOOK_MARK) => {}
         Ok(_) => {
-            return Err(Failure::failed(format!("{} is there already", path.display()))
-                .next(format!("add this line to it: {program} push --hook \"$1\" || exit 1")));
+            return Err(
+                Failure::failed(format!("{} is there already", path.display())).next(format!(
+                    "add this line to it: {program} push --hook \"$1\" || exit 1"
+                )),
+            );
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),
@@ -107,8 +115,13 @@ pub fn track(repository: &Repository, args: &Track) -> Result<Report, Failure> {
             .into_iter()
             .map(|pattern| pattern.to_string())
             .collect();
-        let text = patterns.iter().fold(String::new(), |text, pattern| text + pattern + "\n");
-        return Ok(Report::data(text, json!({"command": "track", "patterns": patterns})));
+        let text = patterns
+            .iter()
+            .fold(String::new(), |text, pattern| text + pattern + "\n");
+        return Ok(Report::data(
+            text,
+            json!({"command": "track", "patterns": patterns}),
+        ));
     }
     let tracked = attributes::track(repository, &args.patterns)?;
     if repository.config().string("filter.chunk.process").is_none() {
@@ -117,7 +130,10 @@ pub fn track(repository: &Repository, args: &Track) -> Result<Report, Failure> {
     let mut text = String::new();
     for one in &tracked {
         text += &match one.new {
-            true => format!("tracking '{}'; add .gitattributes to the next commit\n", one.pattern),
+            true => format!(
+                "tracking '{}'; add .gitattributes to the next commit\n",
+                one.pattern
+            ),
             false => format!("'{}' is tracked already\n", one.pattern),
         };
     }

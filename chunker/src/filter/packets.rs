@@ -38,7 +38,10 @@ impl<R: Read, W: Write> Packets<R, W> {
                 self.input.read_exact(&mut self.line)?;
                 Ok(Some(&self.line))
             }
-            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a packet of an impossible length")),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a packet of an impossible length",
+            )),
         }
     }
 
@@ -49,7 +52,9 @@ impl<R: Read, W: Write> Packets<R, W> {
             match self.read() {
                 Ok(Some(line)) => lines.push(line.strip_suffix(b"\n").unwrap_or(line).to_vec()),
                 Ok(None) => return Ok(Some(lines)),
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && lines.is_empty() => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && lines.is_empty() => {
+                    return Ok(None);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -155,7 +160,10 @@ mod tests {
     #[test]
     fn nonsense_is_an_error() {
         for input in ["00", "zzzz", "+001", "0003", "0009ab", "fffff"] {
-            assert!(Packets::new(input.as_bytes(), Vec::new()).read().is_err(), "{input}");
+            assert!(
+                Packets::new(input.as_bytes(), Vec::new()).read().is_err(),
+                "{input}"
+            );
         }
     }
 }

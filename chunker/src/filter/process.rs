@@ -64,7 +64,9 @@ pub fn serve(
             b"list_available_blobs" => session.list(&mut packets)?,
             other => {
                 packets.content().drain().map_err(broken)?;
-                session.messages.say(&format!("unknown command {}", other.as_bstr()));
+                session
+                    .messages
+                    .say(&format!("unknown command {}", other.as_bstr()));
                 answer(&mut packets, "abort")?;
             }
         }
@@ -167,7 +169,8 @@ impl Session<'_> {
                 finish_content(packets)
             }
             Err(error) => {
-                self.messages.say(&format!("cannot add '{}': {error}", request.path));
+                self.messages
+                    .say(&format!("cannot add '{}': {error}", request.path));
                 answer(packets, "error")
             }
         }
@@ -176,7 +179,8 @@ impl Session<'_> {
     /// Each answer had to be durable, so each file has a pack of its own; now that all are here, they become one.
     fn unite(&mut self) {
         if let Err(error) = crate::care::unite(self.repository, &self.made) {
-            self.messages.say(&format!("small packs stay as they are: {error}"));
+            self.messages
+                .say(&format!("small packs stay as they are: {error}"));
         }
     }
 
@@ -184,7 +188,9 @@ impl Session<'_> {
     fn indexed(&self, path: &BString) -> Option<Pointer> {
         let index = self.repository.gix().open_index().ok()?;
         let id = index.entry_by_path(path.as_bstr())?.id;
-        chunked::read_pointer(&self.store, &id, &mut Cache::new(0)).ok().flatten()
+        chunked::read_pointer(&self.store, &id, &mut Cache::new(0))
+            .ok()
+            .flatten()
     }
 
     fn smudge<R: Read + Send, W: Write + Send>(
@@ -219,7 +225,8 @@ impl Session<'_> {
                     finish_content(packets)
                 }
                 false => {
-                    self.messages.say(&format!("cannot restore '{}': {error}", request.path));
+                    self.messages
+                        .say(&format!("cannot restore '{}': {error}", request.path));
                     answer(packets, "error")
                 }
             };
@@ -233,7 +240,8 @@ impl Session<'_> {
             Err(chunked::Error::Io { source, .. }) => Err(broken(source)),
             Err(error) => {
                 // Git throws away what it has got when the status changes in the end.
-                self.messages.say(&format!("cannot restore '{}': {error}", request.path));
+                self.messages
+                    .say(&format!("cannot restore '{}': {error}", request.path));
                 packets.flush().map_err(broken)?;
                 packets.line(b"status=error").map_err(broken)?;
                 packets.flush().map_err(broken)
@@ -265,7 +273,9 @@ impl Session<'_> {
             }
         }
         for path in self.delayed.keys() {
-            packets.line(&[b"pathname=", path.as_slice()].concat()).map_err(broken)?;
+            packets
+                .line(&[b"pathname=", path.as_slice()].concat())
+                .map_err(broken)?;
         }
         packets.flush().map_err(broken)?;
         answer(packets, "success")
@@ -274,10 +284,7 @@ impl Session<'_> {
 
 /// Ends a content and keeps the status that was sent before it.
 fn finish_content<R: Read, W: Write>(packets: &mut Packets<R, W>) -> Result<(), Error> {
-    packets
-        .flush()
-        .and_then(|()| packets.flush())
-        .map_err(broken)
+    packets.flush().and_then(|()| packets.flush()).map_err(broken)
 }
 
 /// Keeps content that is given back as it is: Git reads nothing before it has sent everything.

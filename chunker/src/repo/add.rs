@@ -19,11 +19,11 @@ use rayon::prelude::*;
 
 use super::index::{Change, Index};
 use super::scan::{Found, scan};
-use crate::{Error, paths};
 use crate::attributes::{Attributes, Wishes};
 use crate::error::During as _;
 use crate::filter::THRESHOLD;
 use crate::store::{Source, Writer, compresses, use_chunks};
+use crate::{Error, paths};
 
 /// Files from this size on are not held in memory.
 const STREAMED: u64 = 16 << 20;
@@ -168,7 +168,11 @@ fn changes(
     let mut adder = Adder {
         top,
         store,
-        blobs: Creator::begin(repository.objects_dir(), store.format(), &create::Options::default()),
+        blobs: Creator::begin(
+            repository.objects_dir(),
+            store.format(),
+            &create::Options::default(),
+        ),
         chunks: Writer::new(repository, store),
         changes: Vec::new(),
     };
@@ -429,7 +433,10 @@ impl Adder<'_> {
                 .par_chunks(share)
                 .map(|tasks| {
                     let mut encoder = Encoder::new(store.format(), Level::DEFAULT);
-                    tasks.iter().map(|task| read(store, top, &mut encoder, task)).collect()
+                    tasks
+                        .iter()
+                        .map(|task| read(store, top, &mut encoder, task))
+                        .collect()
                 })
                 .collect();
             for (read, task) in read.into_iter().flatten().zip(batch) {
@@ -481,7 +488,8 @@ impl Adder<'_> {
         let path = self.place(task.found.path.as_bstr());
         let file = std::fs::File::open(&path).during("open", &path)?;
         let relative = paths::native(task.found.path.as_bstr());
-        let failed = |error: String| Error::Other(format!("'{}' cannot be converted: {error}", task.found.path));
+        let failed =
+            |error: String| Error::Other(format!("'{}' cannot be converted: {error}", task.found.path));
         let mut content = Vec::new();
         match pipeline
             .convert_to_git(file, relative.as_ref(), &index.state)
@@ -492,7 +500,9 @@ impl Adder<'_> {
             }
             ToGitOutcome::Buffer(bytes) => content.extend_from_slice(bytes),
             ToGitOutcome::Process(mut output) => {
-                output.read_to_end(&mut content).map_err(|error| failed(error.to_string()))?;
+                output
+                    .read_to_end(&mut content)
+                    .map_err(|error| failed(error.to_string()))?;
             }
         }
         let id = self.put(&content)?;
@@ -531,9 +541,9 @@ impl Adder<'_> {
 fn read(store: &Store, top: &Path, encoder: &mut Encoder, task: &Task<'_>) -> Result<Read, Error> {
     let path = paths::below(top, task.found.path.as_bstr());
     let content = match task.mode {
-        Mode::SYMLINK if task.found.meta.is_symlink() => std::fs::read_link(&path).map(|target| {
-            paths::git(&target).into()
-        }),
+        Mode::SYMLINK if task.found.meta.is_symlink() => {
+            std::fs::read_link(&path).map(|target| paths::git(&target).into())
+        }
         _ => std::fs::read(&path),
     };
     let content: Vec<u8> = match content {

@@ -22,10 +22,10 @@ use super::index::{Change, Index, stat_of};
 use super::scan::Found;
 use super::status::Compare;
 use super::trees::{Flat, Side, flatten};
-use crate::{Error, paths};
 use crate::attributes::Attributes;
 use crate::error::During as _;
 use crate::worktree::{self, Journal, Target};
+use crate::{Error, paths};
 
 /// Files up to this size are written many at a time.
 const SMALL: u64 = 1 << 20;
@@ -70,10 +70,6 @@ pub fn switch(repository: &Repository, switch: &Switch, progress: &dyn Progress)
         (true, None) => None,
         (false, _) => Some(switch.target.clone()),
     };
-    let commit = match spec {
-        Some(spec) => Some(commit_of(repository, &spec)?),
-        None => before,
-    };
     let is_branch = !switch.create && !switch.detach && refs::resolve(repository, &branch).is_ok();
     if !is_branch && !switch.create && !switch.detach && !refs_to_commit(repository, &switch.target) {
         return Err(Error::Other(format!(
@@ -81,6 +77,10 @@ pub fn switch(repository: &Repository, switch: &Switch, progress: &dyn Progress)
             switch.target, switch.target
         )));
     }
+    let commit = match spec {
+        Some(spec) => Some(commit_of(repository, &spec)?),
+        None => before,
+    };
     let head = match before {
         Some(before) => flatten(&store, tree_of(&store, before)?)?,
         None => Flat::new(),
@@ -104,7 +104,10 @@ pub fn switch(repository: &Repository, switch: &Switch, progress: &dyn Progress)
             edits.push(
                 Edit::set(name.clone(), commit)
                     .expecting(refs::Expected::Absent)
-                    .because(format!("branch: Created from {}", switch.start.as_deref().unwrap_or("HEAD"))),
+                    .because(format!(
+                        "branch: Created from {}",
+                        switch.start.as_deref().unwrap_or("HEAD")
+                    )),
             );
         }
         edits.push(Edit::point(head, name).because(message));
@@ -258,9 +261,7 @@ impl Plan {
         let mut compare = Compare::new(repository, index, store)?;
         let mut excludes = None;
         let mut lost = Vec::new();
-        if !force
-            && let Some(path) = index.conflicts().first()
-        {
+        if !force && let Some(path) = index.conflicts().first() {
             return Err(Error::Other(format!("'{path}' is in conflict; settle it first")));
         }
         let mut paths: BTreeSet<&BString> = head.keys().chain(target.keys()).collect();
@@ -353,7 +354,11 @@ fn carry_out(
     let mut changes = Vec::new();
     check_names(repository, &plan)?;
     for path in &plan.remove {
-        remove(top, path.as_bstr(), index.entry(path.as_bstr()).map(|entry| entry.mode))?;
+        remove(
+            top,
+            path.as_bstr(),
+            index.entry(path.as_bstr()).map(|entry| entry.mode),
+        )?;
         summary.removed += 1;
         changes.push(Change::Remove(path.clone()));
     }
@@ -449,7 +454,15 @@ fn carry_out(
             false => None,
         };
         summary.bytes += match pointer {
-            Some(pointer) => chunked_file(index, store, job, &pointer, &journal, &mut summary.pointers, progress)?,
+            Some(pointer) => chunked_file(
+                index,
+                store,
+                job,
+                &pointer,
+                &journal,
+                &mut summary.pointers,
+                progress,
+            )?,
             None => other_file(repository, store, job, index.links, &mut pipeline)?,
         };
         progress.advance(1);
@@ -486,8 +499,14 @@ impl Job<'_> {
 fn read_blob(store: &Store, job: &Job<'_>, cache: &mut Cache, bytes: &mut Vec<u8>) -> Result<(), Error> {
     match store.read(&job.side.id, cache, bytes)? {
         Some(Kind::Blob) => Ok(()),
-        Some(kind) => Err(Error::Other(format!("'{}' is a {kind} where a file belongs", job.path))),
-        None => Err(Error::Other(format!("'{}': object {} is missing", job.path, job.side.id))),
+        Some(kind) => Err(Error::Other(format!(
+            "'{}' is a {kind} where a file belongs",
+            job.path
+        ))),
+        None => Err(Error::Other(format!(
+            "'{}': object {} is missing",
+            job.path, job.side.id
+        ))),
     }
 }
 
@@ -571,9 +590,9 @@ fn other_file<'r>(
         ToWorktreeOutcome::Process(MaybeDelayed::Immediate(mut output)) => {
             Ok(worktree::copy_file(&job.target(None), &mut output)?.len())
         }
-        ToWorktreeOutcome::Process(MaybeDelayed::Delayed(_)) => {
-            Err(failed("the filter put it off without being allowed to".to_owned()))
-        }
+        ToWorktreeOutcome::Process(MaybeDelayed::Delayed(_)) => Err(failed(
+            "the filter put it off without being allowed to".to_owned(),
+        )),
     }
 }
 
@@ -592,9 +611,11 @@ fn check_names(repository: &Repository, plan: &Plan) -> Result<(), Error> {
         let mut parts = path.split_str("/").peekable();
         while let Some(part) = parts.next() {
             let mode = if parts.peek().is_none() { mode } else { None };
-            gix::validate::path::component(part.as_bstr(), mode, options).map_err(|error| Error::Refused {
-                path: path.clone(),
-                reason: error.to_string(),
+            gix::validate::path::component(part.as_bstr(), mode, options).map_err(|error| {
+                Error::Refused {
+                    path: path.clone(),
+                    reason: error.to_string(),
+                }
             })?;
         }
     }

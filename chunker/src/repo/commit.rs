@@ -55,7 +55,9 @@ pub fn tree_of(store: &Store, commit: ObjectId) -> Result<ObjectId, Error> {
         Some(Kind::Commit) => gix_object::CommitRefIter::from_bytes(&bytes, store.format())
             .tree_id()
             .map_err(|error| Error::Other(format!("commit {commit} is damaged: {error}"))),
-        Some(kind) => Err(Error::Other(format!("{commit} is a {kind} where a commit belongs"))),
+        Some(kind) => Err(Error::Other(format!(
+            "{commit} is a {kind} where a commit belongs"
+        ))),
         None => Err(Error::Other(format!("commit {commit} is missing"))),
     }
 }
@@ -70,13 +72,17 @@ pub fn commit(repository: &Repository, options: &Options) -> Result<Committed, E
     }
     let message = clean(&options.message);
     if message.is_empty() {
-        return Err(Error::Other("the commit has no message; give one with -m".to_owned()));
+        return Err(Error::Other(
+            "the commit has no message; give one with -m".to_owned(),
+        ));
     }
     // Nobody else may change the index meanwhile.
     let mut index = Index::lock(repository)?;
     let conflicts = index.conflicts();
     if let Some(path) = conflicts.first() {
-        return Err(Error::Other(format!("'{path}' is in conflict; settle it and add it first")));
+        return Err(Error::Other(format!(
+            "'{path}' is in conflict; settle it and add it first"
+        )));
     }
     let store = repository.store()?;
     let format = store.format();
@@ -102,9 +108,15 @@ pub fn commit(repository: &Repository, options: &Options) -> Result<Committed, E
         let old = gix_object::CommitRef::from_bytes(&bytes, format)
             .map_err(|error| Error::Other(format!("commit {tip} is damaged: {error}")))?;
         parents = old.parents().collect();
-        author = old.author().ok().map(|author| author.to_owned().map_err(|error| {
-            Error::Other(format!("the author of commit {tip} cannot be read: {error}"))
-        })).transpose()?;
+        author = old
+            .author()
+            .ok()
+            .map(|author| {
+                author.to_owned().map_err(|error| {
+                    Error::Other(format!("the author of commit {tip} cannot be read: {error}"))
+                })
+            })
+            .transpose()?;
     } else {
         parents.extend(&merged);
         let same = match tip {
@@ -112,7 +124,9 @@ pub fn commit(repository: &Repository, options: &Options) -> Result<Committed, E
             None => tree.is_empty_tree(),
         };
         if same && merged.is_empty() && !options.allow_empty {
-            return Err(Error::Other("nothing to commit; add files first, or use --allow-empty".to_owned()));
+            return Err(Error::Other(
+                "nothing to commit; add files first, or use --allow-empty".to_owned(),
+            ));
         }
     }
     let gix = repository.gix();
@@ -149,9 +163,19 @@ pub fn commit(repository: &Repository, options: &Options) -> Result<Committed, E
     let name = refs::validate("HEAD")?;
     refs::apply(
         repository,
-        vec![Edit::set(name, id).expecting(expected).because(format!("{verb}: {subject}"))],
+        vec![
+            Edit::set(name, id)
+                .expecting(expected)
+                .because(format!("{verb}: {subject}")),
+        ],
     )?;
-    for leftover in ["MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD"] {
+    for leftover in [
+        "MERGE_HEAD",
+        "MERGE_MSG",
+        "MERGE_MODE",
+        "CHERRY_PICK_HEAD",
+        "REVERT_HEAD",
+    ] {
         // Their absence is the usual case, and Git copes with their presence.
         let _ = std::fs::remove_file(repository.git_dir().join(leftover));
     }

@@ -158,7 +158,11 @@ pub fn diff(repository: &Repository, from: Option<&str>, to: Option<&str>) -> Re
     Ok(changed)
 }
 
-fn chunked_change(store: &Store, old: Option<&Side>, new: Option<&Side>) -> Result<Option<ChunkedChange>, Error> {
+fn chunked_change(
+    store: &Store,
+    old: Option<&Side>,
+    new: Option<&Side>,
+) -> Result<Option<ChunkedChange>, Error> {
     let mut cache = Cache::new(0);
     let mut pointer = |side: Option<&Side>| -> Result<Option<Pointer>, Error> {
         Ok(match side {

@@ -95,7 +95,9 @@ impl Index {
     /// Writes what has changed, durably, and gives the lock up. Objects that the index names must be durable before.
     pub fn write(mut self) -> Result<(), Error> {
         use std::io::Write as _;
-        let Some(mut lock) = self.lock.take() else { return Ok(()) };
+        let Some(mut lock) = self.lock.take() else {
+            return Ok(());
+        };
         let mut buffered = std::io::BufWriter::with_capacity(64 * 1024, &mut lock);
         let failed = |message: String| Error::Index {
             action: "write",
@@ -117,7 +119,9 @@ impl Index {
 
     /// True if the file is surely the one that was added, by its data alone. The mode is compared, too.
     pub fn is_unchanged(&self, entry: &gix::index::Entry, meta: &Metadata) -> bool {
-        let Ok(stat) = Stat::from_fs(meta) else { return false };
+        let Ok(stat) = Stat::from_fs(meta) else {
+            return false;
+        };
         !entry.flags.contains(Flags::INTENT_TO_ADD)
             && self.mode_of(meta, Some(entry)) == Some(entry.mode)
             && entry.stat.matches(&stat, self.options)
@@ -148,7 +152,11 @@ impl Index {
                 _ => Mode::FILE,
             });
         }
-        Some(if meta.is_executable() { Mode::FILE_EXECUTABLE } else { Mode::FILE })
+        Some(if meta.is_executable() {
+            Mode::FILE_EXECUTABLE
+        } else {
+            Mode::FILE
+        })
     }
 
     /// The paths in conflict.
@@ -178,7 +186,10 @@ impl Index {
                     removed.insert(path);
                 }
                 Change::Set { path, mode, id, stat } => {
-                    let only = self.state.entry_by_path_and_stage(path.as_bstr(), Stage::Unconflicted).is_some();
+                    let only = self
+                        .state
+                        .entry_by_path_and_stage(path.as_bstr(), Stage::Unconflicted)
+                        .is_some();
                     if only
                         && let Some(entry) = self
                             .state

@@ -7,8 +7,8 @@ use bstr::{BStr, BString, ByteSlice as _};
 use gix::index::fs::Metadata;
 use rayon::prelude::*;
 
-use crate::{Error, paths};
 use crate::error::During as _;
+use crate::{Error, paths};
 
 /// A file or symbolic link, or a folder that is another repository.
 pub struct Found {

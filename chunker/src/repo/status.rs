@@ -19,10 +19,10 @@ use super::commit::tree_of;
 use super::index::Index;
 use super::scan::{Found, scan};
 use super::trees::{Flat, flatten};
-use crate::{Error, paths};
 use crate::attributes::Attributes;
 use crate::error::During as _;
 use crate::filter::THRESHOLD;
+use crate::{Error, paths};
 
 /// How a path differs, as the letters of `git status --short`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +148,9 @@ fn staged(index: &Index, flat: &Flat) -> Vec<(BString, Letter)> {
         while let Some((gone, _)) = head.next_if(|(other, _)| other.as_bstr() < path) {
             differences.push((gone.clone(), Letter::Deleted));
         }
-        let side = head.next_if(|(other, _)| other.as_bstr() == path).map(|(_, side)| side);
+        let side = head
+            .next_if(|(other, _)| other.as_bstr() == path)
+            .map(|(_, side)| side);
         if entry.flags.contains(Flags::INTENT_TO_ADD) {
             continue;
         }
@@ -173,7 +175,11 @@ fn kind_of(mode: Mode) -> u8 {
     }
 }
 
-fn unstaged(index: &Index, found: &[Found], compare: &mut Compare<'_>) -> Result<Vec<(BString, Letter)>, Error> {
+fn unstaged(
+    index: &Index,
+    found: &[Found],
+    compare: &mut Compare<'_>,
+) -> Result<Vec<(BString, Letter)>, Error> {
     let mut differences = Vec::new();
     let mut files = found.iter().peekable();
     for entry in index.state.entries() {
@@ -219,9 +225,11 @@ fn untracked(repository: &Repository, index: &Index, found: &[Found]) -> Result<
             continue;
         }
         // Entries in conflict are not found by path alone.
-        if index.state.prefixed_entries(path).is_some_and(|entries| {
-            entries.iter().any(|entry| entry.path(&index.state) == path)
-        }) {
+        if index
+            .state
+            .prefixed_entries(path)
+            .is_some_and(|entries| entries.iter().any(|entry| entry.path(&index.state) == path))
+        {
             continue;
         }
         let excludes = match &mut excludes {
@@ -231,9 +239,10 @@ fn untracked(repository: &Repository, index: &Index, found: &[Found]) -> Result<
         if is_excluded(excludes, path)? {
             continue;
         }
-        let folder = path.find_iter(b"/").map(|slash| path[..=slash].as_bstr()).find(|folder| {
-            index.state.prefixed_entries(folder).is_none_or(<[_]>::is_empty)
-        });
+        let folder = path
+            .find_iter(b"/")
+            .map(|slash| path[..=slash].as_bstr())
+            .find(|folder| index.state.prefixed_entries(folder).is_none_or(<[_]>::is_empty));
         let mut shown = folder.unwrap_or(path).to_owned();
         if file.repository && folder.is_none() {
             shown.push(b'/');

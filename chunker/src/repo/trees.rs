@@ -68,7 +68,12 @@ pub fn flatten(store: &Store, root: ObjectId) -> Result<Flat, Error> {
 }
 
 /// Makes the trees of the index. What the store has is not written again.
-pub fn write(state: &State, store: &Store, creator: &mut Creator, encoder: &mut Encoder) -> Result<ObjectId, Error> {
+pub fn write(
+    state: &State,
+    store: &Store,
+    creator: &mut Creator,
+    encoder: &mut Encoder,
+) -> Result<ObjectId, Error> {
     let entries: Vec<(&BStr, Mode, ObjectId)> = state
         .entries()
         .iter()
@@ -103,7 +108,13 @@ fn folder(
             Some(slash) => {
                 let prefix = &path[..skip + slash + 1];
                 let count = entries[at..].partition_point(|(path, ..)| path.starts_with(prefix));
-                let inner = folder(&entries[at..at + count], skip + slash + 1, store, creator, encoder)?;
+                let inner = folder(
+                    &entries[at..at + count],
+                    skip + slash + 1,
+                    store,
+                    creator,
+                    encoder,
+                )?;
                 at += count;
                 (&rest[..slash], b"40000".as_slice(), inner)
             }

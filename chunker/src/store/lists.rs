@@ -1,8 +1,8 @@
 //! Makes lists while chunks come.
 
 use gix_hash::ObjectId;
-use ingot_engine::chunked::{Child, Entry, List};
 use ingot_engine::chunked::is_border;
+use ingot_engine::chunked::{Child, Entry, List};
 
 /// Collects the entries of a file and makes lists of them, and lists of those. Holds one unfinished list of each level.
 #[derive(Debug, Default)]
@@ -89,7 +89,14 @@ impl Lists {
     fn close_entries<E>(&mut self, put: &mut impl FnMut(&[u8]) -> Result<ObjectId, E>) -> Result<(), E> {
         let list = List::of_entries(std::mem::take(&mut self.entries));
         let id = put(&list.to_bytes())?;
-        self.list(0, Child { length: list.length(), id }, put)
+        self.list(
+            0,
+            Child {
+                length: list.length(),
+                id,
+            },
+            put,
+        )
     }
 
     fn close_lists<E>(
@@ -100,7 +107,14 @@ impl Lists {
         let children = std::mem::take(&mut self.above[level].children);
         let list = List::of_lists(level as u8 + 1, children);
         let id = put(&list.to_bytes())?;
-        self.list(level + 1, Child { length: list.length(), id }, put)
+        self.list(
+            level + 1,
+            Child {
+                length: list.length(),
+                id,
+            },
+            put,
+        )
     }
 
     /// Takes a list up into the level above it.

@@ -47,7 +47,9 @@ mod tests {
         for length in [1024, 5000, 65_536, 262_144] {
             let noise: Vec<u8> = (0..length).map(|_| numbers.draw() as u8).collect();
             assert!(!compresses(&noise), "{length}");
-            let text: Vec<u8> = (0..length).map(|_| b"etaoin shrdlu\n"[numbers.below(14)]).collect();
+            let text: Vec<u8> = (0..length)
+                .map(|_| b"etaoin shrdlu\n"[numbers.below(14)])
+                .collect();
             assert!(compresses(&text), "{length}");
             assert!(compresses(&vec![0; length]));
             // Six bits a byte, as base64 has.

@@ -139,7 +139,8 @@ impl<'a> Source<'a> {
             return Ok(());
         };
         let now = file.metadata().during("examine", path)?;
-        let same = read == meta.len() && now.len() == meta.len() && now.modified().ok() == meta.modified().ok();
+        let same =
+            read == meta.len() && now.len() == meta.len() && now.modified().ok() == meta.modified().ok();
         match same {
             true => Ok(()),
             false => Err(Error::Changed { path: path.clone() }),

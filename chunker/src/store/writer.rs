@@ -59,7 +59,9 @@ pub struct Writer<'s> {
 
 impl std::fmt::Debug for Writer<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer").field("objects", &self.objects).finish_non_exhaustive()
+        f.debug_struct("Writer")
+            .field("objects", &self.objects)
+            .finish_non_exhaustive()
     }
 }
 
@@ -279,7 +281,9 @@ impl<'s> Writer<'s> {
     fn segment(&mut self, segment: &Segment, lists: &mut Lists) -> Result<(), Error> {
         let (bytes, lengths) = match segment {
             Segment::Zeros(length) => {
-                return lists.push(Entry::Zeros { length: *length }, &mut |bytes: &[u8]| self.put_list(bytes));
+                return lists.push(Entry::Zeros { length: *length }, &mut |bytes: &[u8]| {
+                    self.put_list(bytes)
+                });
             }
             Segment::Bytes { bytes, lengths, .. } => (bytes, lengths),
         };
@@ -297,7 +301,10 @@ impl<'s> Writer<'s> {
             .par_chunks(share)
             .map(|chunks| {
                 let mut encoder = Encoder::new(format, Level::DEFAULT);
-                chunks.iter().map(|chunk| make(store, finished, &mut encoder, chunk)).collect()
+                chunks
+                    .iter()
+                    .map(|chunk| make(store, finished, &mut encoder, chunk))
+                    .collect()
             })
             .collect();
         for (made, chunk) in made.into_iter().flatten().zip(&chunks) {
@@ -338,7 +345,11 @@ impl<'s> Writer<'s> {
         let path = self.store.packs()[number].path();
         let old = std::fs::metadata(path)
             .and_then(|meta| meta.modified())
-            .is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > FRESH));
+            .is_ok_and(|time| {
+                SystemTime::now()
+                    .duration_since(time)
+                    .is_ok_and(|age| age > FRESH)
+            });
         if old {
             // A pack that cannot be changed belongs to somebody else, who collects it or does not.
             let _ = std::fs::OpenOptions::new()
@@ -377,7 +388,8 @@ impl<'s> Writer<'s> {
         }
         chunked::mark(&*self.fs, &self.objects)?;
         if let Some(created) = creator.finish_kept(KEEP)? {
-            self.finished.push(Pack::open(&created.pack, self.store.format())?);
+            self.finished
+                .push(Pack::open(&created.pack, self.store.format())?);
             self.created.push(created);
         }
         Ok(())
@@ -473,7 +485,9 @@ impl Cutter<'_, '_> {
         let mut lengths = Vec::with_capacity(2 * SEGMENT / cut::TARGET);
         let used = cut::all(&bytes, self.ended, &mut lengths);
         self.carry.extend_from_slice(&bytes[used..]);
-        let known = usize::try_from(self.hashed.saturating_sub(start)).unwrap_or(usize::MAX).min(used);
+        let known = usize::try_from(self.hashed.saturating_sub(start))
+            .unwrap_or(usize::MAX)
+            .min(used);
         self.hasher.update(&bytes[known..used]);
         self.hashed = self.hashed.max(start + used as u64);
         if lengths.is_empty() {

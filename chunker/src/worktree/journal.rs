@@ -22,7 +22,9 @@ pub struct Journal {
 
 impl std::fmt::Debug for Journal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Journal").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Journal")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -69,7 +71,11 @@ pub fn recover(repository: &Repository, store: &Store) -> Result<Option<PathBuf>
     let parsed = bytes.split_at_checked(length).and_then(|(pointer, rest)| {
         let pointer = Pointer::parse(pointer, store.format())?;
         let line = rest.iter().position(|byte| *byte == b'\n')?;
-        Some((pointer, &rest[..line] == b"executable", path_of(&rest[line + 1..])?))
+        Some((
+            pointer,
+            &rest[..line] == b"executable",
+            path_of(&rest[line + 1..])?,
+        ))
     });
     let done = match parsed {
         // The file may be gone on purpose by now; then there is nothing to repair.

@@ -68,7 +68,11 @@ fn patch(
     let Ok(before) = std::fs::symlink_metadata(path) else {
         return Ok(None);
     };
-    if !before.is_file() || has_other_names(&before) || before.len() != old.size || is_executable(&before) != target.executable {
+    if !before.is_file()
+        || has_other_names(&before)
+        || before.len() != old.size
+        || is_executable(&before) != target.executable
+    {
         return Ok(None);
     }
     let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else {
@@ -89,9 +93,9 @@ fn patch(
         }
         Err(error) => {
             // If nothing was written, nothing has to be repaired; otherwise it is, by writing the file anew.
-            let untouched = file.metadata().is_ok_and(|now| {
-                now.len() == before.len() && now.modified().ok() == before.modified().ok()
-            });
+            let untouched = file
+                .metadata()
+                .is_ok_and(|now| now.len() == before.len() && now.modified().ok() == before.modified().ok());
             if untouched {
                 note.done()?;
                 return match error {
@@ -133,14 +137,18 @@ impl Temporary {
         let folder = target.path.parent().unwrap_or(Path::new("."));
         let mut attempt = 0u32;
         loop {
-            let number = std::process::id().wrapping_mul(0x9e37_79b9).wrapping_add(next_number());
+            let number = std::process::id()
+                .wrapping_mul(0x9e37_79b9)
+                .wrapping_add(next_number());
             let path = folder.join(format!("{TEMPORARY}{number:08x}"));
             let mut options = OpenOptions::new();
             options.read(true).write(true).create_new(true);
             with_mode(&mut options, target.executable);
             match options.open(&path) {
                 Ok(file) => return Ok(Temporary { path, file }),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && attempt < 64 => attempt += 1,
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && attempt < 64 => {
+                    attempt += 1
+                }
                 Err(error) => return Err(error).during("create", &path),
             }
         }

@@ -22,7 +22,9 @@ pub fn noise(seed: u64, length: usize) -> Vec<u8> {
 /// Lines of words, the same for the same seed.
 pub fn text(seed: u64, length: usize) -> Vec<u8> {
     let mut numbers = Numbers::new(seed);
-    let words = ["ingot", "chunk", "border", "gear", "list", "pointer", "blob", "tree", "commit", "pack"];
+    let words = [
+        "ingot", "chunk", "border", "gear", "list", "pointer", "blob", "tree", "commit", "pack",
+    ];
     let mut bytes = Vec::with_capacity(length + 16);
     while bytes.len() < length {
         bytes.extend_from_slice(numbers.pick(&words).as_bytes());
@@ -39,7 +41,9 @@ pub fn program() -> PathBuf {
 /// The PATH with the program under test in front.
 pub fn path() -> std::ffi::OsString {
     let mut folders = vec![program().parent().unwrap().to_owned()];
-    folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    folders.extend(std::env::split_paths(
+        &std::env::var_os("PATH").unwrap_or_default(),
+    ));
     std::env::join_paths(folders).unwrap()
 }
 

@@ -61,18 +61,38 @@ impl Difference {
         while !ours.is_empty() || !theirs.is_empty() {
             let shared: HashSet<ObjectId> = {
                 let left: HashSet<ObjectId> = ours.iter().map(|at| at.id).collect();
-                theirs.iter().map(|at| at.id).filter(|id| left.contains(id)).collect()
+                theirs
+                    .iter()
+                    .map(|at| at.id)
+                    .filter(|id| left.contains(id))
+                    .collect()
             };
             ours.retain(|at| !shared.contains(&at.id));
             theirs.retain(|at| !shared.contains(&at.id));
             let (mut next_ours, mut next_theirs) = (Vec::new(), Vec::new());
             for at in &ours {
                 difference.new_lists.push((at.id, at.offset));
-                open(store, at, cache, &mut bytes, &mut next_ours, &mut entries.0, false)?;
+                open(
+                    store,
+                    at,
+                    cache,
+                    &mut bytes,
+                    &mut next_ours,
+                    &mut entries.0,
+                    false,
+                )?;
             }
             for at in &theirs {
                 difference.old_lists.push((at.id, at.offset));
-                open(store, at, cache, &mut bytes, &mut next_theirs, &mut entries.1, true)?;
+                open(
+                    store,
+                    at,
+                    cache,
+                    &mut bytes,
+                    &mut next_theirs,
+                    &mut entries.1,
+                    true,
+                )?;
             }
             (ours, theirs) = (next_ours, next_theirs);
         }

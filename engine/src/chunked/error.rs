@@ -45,7 +45,9 @@ pub enum Error {
         reason: String,
     },
     /// All chunks are what their ids say, and yet the file is not what its pointer says.
-    #[error("the chunks of {size} bytes do not make the file with BLAKE3 {expected}; its pointer or a list is wrong")]
+    #[error(
+        "the chunks of {size} bytes do not make the file with BLAKE3 {expected}; its pointer or a list is wrong"
+    )]
     Whole {
         /// What the pointer says.
         size: u64,

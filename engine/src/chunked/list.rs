@@ -331,7 +331,11 @@ fn number(rest: &mut &[u8]) -> Result<u128, ListFault> {
         if byte & 0x80 == 0 {
             let shortest = byte != 0 || shift == 7;
             let fits = value >> NUMBER_BITS == 0;
-            return if shortest && fits { Ok(value) } else { Err(ListFault::Number) };
+            return if shortest && fits {
+                Ok(value)
+            } else {
+                Err(ListFault::Number)
+            };
         }
         if shift >= NUMBER_BITS {
             return Err(ListFault::Number);
@@ -466,7 +470,10 @@ mod tests {
         assert_eq!(parse(&start(0, &[0xff; 12])), ListFault::Number);
         assert_eq!(parse(&start(0, &[3 + 4])), ListFault::Kind);
         assert_eq!(parse(&start(0, &[0])), ListFault::Length(0));
-        assert_eq!(parse(&start(1, &[&[0], id.as_slice()].concat())), ListFault::Length(0));
+        assert_eq!(
+            parse(&start(1, &[&[0], id.as_slice()].concat())),
+            ListFault::Length(0)
+        );
         let mut long = varint((LARGEST_CHUNK + 1) << 2);
         long.extend_from_slice(&id);
         assert_eq!(parse(&start(0, &long)), ListFault::Length(LARGEST_CHUNK + 1));
@@ -482,7 +489,10 @@ mod tests {
         let ends = group_ends(&before);
         let average = before.len() / ends.len();
         assert!((16..96).contains(&average), "{average}");
-        assert!(ends.windows(2).all(|pair| (FEWEST..=MOST).contains(&(pair[1] - pair[0]))));
+        assert!(
+            ends.windows(2)
+                .all(|pair| (FEWEST..=MOST).contains(&(pair[1] - pair[0])))
+        );
         let mut after = before.clone();
         after.insert(
             2000,

@@ -154,8 +154,14 @@ pub fn reach(
                     match entry {
                         Entry::Chunk { id, .. } => each(Reached { id: *id, list: false }),
                         Entry::Delta { delta, base, .. } => {
-                            each(Reached { id: *base, list: false });
-                            each(Reached { id: *delta, list: false });
+                            each(Reached {
+                                id: *base,
+                                list: false,
+                            });
+                            each(Reached {
+                                id: *delta,
+                                list: false,
+                            });
                         }
                         Entry::Zeros { .. } => {}
                     }

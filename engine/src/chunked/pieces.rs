@@ -46,7 +46,8 @@ impl Piece {
         match self.source {
             Source::Zeros => {
                 out.clear();
-                let length = usize::try_from(self.length).map_err(|_| self.damaged(self.any_id(store), "it is too long"))?;
+                let length = usize::try_from(self.length)
+                    .map_err(|_| self.damaged(self.any_id(store), "it is too long"))?;
                 out.resize(length, 0);
                 Ok(())
             }
@@ -61,7 +62,9 @@ impl Piece {
                 let damaged = |error: delta::Error| self.damaged(delta, error.to_string());
                 let (_, size, _) = delta::header(&instructions).map_err(damaged)?;
                 if size != self.length {
-                    return Err(self.damaged(delta, format!("it makes {size} bytes instead of {}", self.length)));
+                    return Err(
+                        self.damaged(delta, format!("it makes {size} bytes instead of {}", self.length))
+                    );
                 }
                 delta::apply(&bytes, &instructions, out).map_err(damaged)?;
                 self.check(delta, out)

@@ -60,7 +60,9 @@ pub fn restore(
     })?;
     let mut written = 0;
     run(store, pointer, options, &mut |batch| {
-        let Part::Bytes(bytes) = &batch.part else { return Ok(()) };
+        let Part::Bytes(bytes) = &batch.part else {
+            return Ok(());
+        };
         written += bytes.len() as u64;
         write_at(file, bytes, batch.start).map_err(|source| Error::Io {
             action: "write",
@@ -86,9 +88,7 @@ pub fn write_to(
     run(store, pointer, options, &mut |batch| {
         let result = match &batch.part {
             Part::Bytes(bytes) => sink.write_all(bytes),
-            Part::Zeros(length) => {
-                in_steps(*length, zeros.len(), |step| sink.write_all(&zeros[..step]))
-            }
+            Part::Zeros(length) => in_steps(*length, zeros.len(), |step| sink.write_all(&zeros[..step])),
         };
         result.map_err(|source| Error::Io {
             action: "hand on",
@@ -177,7 +177,9 @@ fn differences(store: &Store, old: &Pointer, new: &Pointer) -> Result<Option<Vec
     let mut sum = 0u64;
     for piece in Pieces::new(store, new) {
         let piece = piece?;
-        while let Some(Ok(_)) = before.next_if(|other| matches!(other, Ok(other) if other.offset < piece.offset)) {}
+        while let Some(Ok(_)) =
+            before.next_if(|other| matches!(other, Ok(other) if other.offset < piece.offset))
+        {}
         match before.peek() {
             Some(Ok(other)) if *other == piece => continue,
             // The old lists need not be here any more.
@@ -260,7 +262,10 @@ fn run(
     if hasher.finalize() == pointer.blake3 {
         return Ok(());
     }
-    match super::verify(store, pointer, options.progress)?.into_iter().next() {
+    match super::verify(store, pointer, options.progress)?
+        .into_iter()
+        .next()
+    {
         Some(fault) => Err(fault.into_error()),
         None => Err(Error::Whole {
             size: pointer.size,
@@ -357,7 +362,9 @@ struct Job<'a> {
 
 /// Pack and offset, so that neighbours are read together.
 fn place(store: &Store, piece: &Piece) -> Option<(usize, u64)> {
-    let Source::Chunk(id) = piece.source else { return None };
+    let Source::Chunk(id) = piece.source else {
+        return None;
+    };
     let at = store.find(&id)?;
     let (pack, local) = store.pack_of(at);
     Some((store.pack_number(at), pack.offset(local)))
@@ -480,4 +487,3 @@ pub(super) fn read_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io:
     }
     Ok(())
 }
-

@@ -60,7 +60,9 @@ pub(super) fn follow(store: &Store, objects: Objects, progress: &dyn Progress) -
 
 /// False for what takes too many or too few bytes to be a pointer, as far as that is known without reading it.
 fn may_be_pointer(store: &Store, object: &Object<'_>, sort: bool) -> Result<bool, Error> {
-    let Place::Packed(at) = object.place else { return Ok(true) };
+    let Place::Packed(at) = object.place else {
+        return Ok(true);
+    };
     let (pack, local) = store.pack_of(at);
     if !sort && !pack.order_is_known() {
         return Ok(true);

@@ -180,11 +180,16 @@ impl Objects {
             name_hash: self.name_hash(number),
         };
         let all_packed = merged(
-            self.positions().zip(0u32..).map(|(at, number)| (at, fact(number))),
+            self.positions()
+                .zip(0u32..)
+                .map(|(at, number)| (at, fact(number))),
             packed.into_iter(),
         );
         let all_loose = merged(
-            self.loose.iter().zip(self.packed..).map(|(id, number)| (*id, fact(number))),
+            self.loose
+                .iter()
+                .zip(self.packed..)
+                .map(|(id, number)| (*id, fact(number))),
             loose.into_iter(),
         );
         let mut set = Objects::new(store, all_packed, all_loose);

@@ -137,7 +137,9 @@ impl Output {
             false => std::thread::scope(|scope| {
                 let sync = scope.spawn(|| file.sync());
                 let digest = digest_of(path, format);
-                let synced = sync.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                let synced = sync
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 (digest, synced)
             }),
         };

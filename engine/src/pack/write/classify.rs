@@ -13,7 +13,8 @@ use crate::walk;
 /// Entries between two looks at the progress.
 const REPORT: u32 = 4_096;
 
-/// A packed object that has to be encoded, as it is stored as a delta against an object that is not sent.
+/// A packed object that is encoded: it is stored as a delta against an object that is not sent, or whole although the
+/// receiver has an earlier version.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Orphan {
     pub(super) at: Position,
@@ -25,6 +26,8 @@ pub(super) struct Orphan {
 pub(super) struct Classifier<'a> {
     store: &'a Store,
     members: &'a walk::Objects,
+    /// The receiver's objects may serve as bases.
+    thin: bool,
     reader: Reader,
     orphans: Vec<Orphan>,
     /// Orphans and the deltas that stand on them, by pack and offset: the orphan, and how many deltas above it.
@@ -36,10 +39,11 @@ pub(super) struct Classifier<'a> {
 }
 
 impl<'a> Classifier<'a> {
-    pub(super) fn new(store: &'a Store, members: &'a walk::Objects) -> Classifier<'a> {
+    pub(super) fn new(store: &'a Store, members: &'a walk::Objects, thin: bool) -> Classifier<'a> {
         Classifier {
             store,
             members,
+            thin,
             reader: Reader::new(),
             orphans: Vec::new(),
             above: HashMap::new(),
@@ -72,6 +76,15 @@ impl<'a> Classifier<'a> {
                 }
                 spans.add(entry.offset, entry.end);
                 let header = self.reader.entry(&store.packs()[selected.pack], entry.offset)?;
+                if header.header.is_base() && self.is_newer_version(&entry) {
+                    self.above
+                        .insert((selected.pack, entry.offset), (self.orphans.len() as u32, 0));
+                    self.orphans.push(Orphan {
+                        at: entry.at,
+                        height: 0,
+                    });
+                    return Ok(());
+                }
                 if header.header.is_base() {
                     self.bytes += entry.end.saturating_sub(entry.offset);
                     return Ok(());
@@ -95,6 +108,16 @@ impl<'a> Classifier<'a> {
         )?;
         self.later = true;
         Ok(())
+    }
+
+    /// True for an object that is stored whole, and of which the receiver has an earlier version: it is worth a delta.
+    fn is_newer_version(&self, entry: &Entry) -> bool {
+        self.thin
+            && self
+                .members
+                .number_of_packed(entry.at)
+                .and_then(|number| self.members.predecessor(number))
+                .is_some_and(|earlier| !self.members.contains(self.store, earlier))
     }
 
     /// Notes a copied delta that stands on an orphan.

@@ -35,7 +35,7 @@ pub fn plan<'a>(
         store,
         loose: members.loose(),
     };
-    let mut classifier = Classifier::new(store, members);
+    let mut classifier = Classifier::new(store, members, options.thin);
     let packs = select(store, members, classifier.reader())?;
     for selected in &packs {
         classifier.pack(selected, progress)?;
