@@ -43,7 +43,7 @@ pub fn fsck(repository: &Repository, quick: bool, progress: &dyn Progress) -> Re
     let mut checked = Checked::default();
     let mut seen = HashSet::new();
     for (path, pointer) in reachable(repository, &store, true, progress)? {
-        if !seen.insert((pointer.list, pointer.blake3)) {
+        if !seen.insert((pointer.size, pointer.list, pointer.blake3)) {
             continue;
         }
         checked.files += 1;

@@ -363,14 +363,14 @@ impl Rewriter<'_> {
             return Ok(*new);
         }
         let new = match self.migration.back {
-            false => self.into_chunks(id)?,
-            true => self.out_of_chunks(id)?,
+            false => self.chunked_blob(id)?,
+            true => self.plain_blob(id)?,
         };
         self.blobs.insert(id, new);
         Ok(new)
     }
 
-    fn into_chunks(&mut self, id: ObjectId) -> Result<ObjectId, Error> {
+    fn chunked_blob(&mut self, id: ObjectId) -> Result<ObjectId, Error> {
         let Some((Kind::Blob, size)) = self.store.header(&id)? else {
             return Err(Error::Other(format!("blob {id} is missing")));
         };
@@ -392,7 +392,7 @@ impl Rewriter<'_> {
         self.put(Kind::Blob, &added.pointer.to_bytes())
     }
 
-    fn out_of_chunks(&mut self, id: ObjectId) -> Result<ObjectId, Error> {
+    fn plain_blob(&mut self, id: ObjectId) -> Result<ObjectId, Error> {
         let Some(pointer) = chunked::read_pointer(self.store, &id, &mut self.cache)? else {
             return Ok(id);
         };

@@ -56,7 +56,7 @@ impl Difference {
         }
         // Both sides are opened level by level, highest first, and what both have is left closed.
         let (mut ours, mut theirs) = (vec![root(new)], vec![root(old)]);
-        let mut entries: (Vec<(Entry, u64)>, Vec<(Entry, u64)>) = Default::default();
+        let (mut new_entries, mut old_entries) = (Vec::new(), Vec::new());
         let mut bytes = Vec::new();
         while !ours.is_empty() || !theirs.is_empty() {
             let shared: HashSet<ObjectId> = {
@@ -78,7 +78,7 @@ impl Difference {
                     cache,
                     &mut bytes,
                     &mut next_ours,
-                    &mut entries.0,
+                    &mut new_entries,
                     false,
                 )?;
             }
@@ -90,13 +90,12 @@ impl Difference {
                     cache,
                     &mut bytes,
                     &mut next_theirs,
-                    &mut entries.1,
+                    &mut old_entries,
                     true,
                 )?;
             }
             (ours, theirs) = (next_ours, next_theirs);
         }
-        let (new_entries, old_entries) = entries;
         let present: HashSet<ObjectId> = new_entries.iter().filter_map(|(entry, _)| id_of(entry)).collect();
         for (entry, offset) in &old_entries {
             let Some(id) = id_of(entry) else { continue };

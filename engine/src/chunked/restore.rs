@@ -253,11 +253,8 @@ fn run(
                 spare = bytes;
             }
         }
-        ready = match decoded {
-            Ok(batch) => batch,
-            // A chunk that cannot even be decoded is named by the error already.
-            Err(error) => return Err(error),
-        };
+        // A chunk that cannot even be decoded is named by the error already.
+        ready = decoded?;
     }
     if hasher.finalize() == pointer.blake3 {
         return Ok(());
