@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Checks a directory store against every rule of the format, and prints what it holds as one JSON object.
+"""Checks a store against every rule of the format, and prints what it holds as one JSON object.
 
-usage: check_store.py [--head ID] [--no-git] [--clean] STORE KEYFILE
+usage: check_store.py [--head ID] [--no-git] [--clean] [--carrier | --shared-carrier] STORE KEYFILE
 
 --head ID   reads the chain from this manifest instead of HEAD
 --no-git    does not hand the packs to git
 --clean     refuses what crashed or failed writes leave: staged files, manifests and packs outside the chain
+--carrier   STORE is a Git repository, and the store is on its branch git-remote-e2ee; git fsck has to be content with it
+--shared-carrier   the same, with commits and files of other people on the branch
 
 Exits with 1 and one line on standard error when a rule is broken. What the product writes has to pass; the check is
 stricter than a reader has to be (order of JSON fields, number of envelopes).
@@ -21,6 +23,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 
 from storecheck import Refused, chain, packs, refs, require, wire  # noqa: E402
+from storecheck.carrier import Carrier  # noqa: E402
 from storecheck.store import Store  # noqa: E402
 
 
@@ -28,7 +31,10 @@ def check(arguments):
     """The summary of a store that passes; see [`parser`] for the arguments."""
     with open(arguments.keyfile, "rb") as file:
         device = wire.read_key(file.read())
-    store = Store(arguments.store)
+    if arguments.carrier or arguments.shared_carrier:
+        store = Carrier(arguments.store, foreign=arguments.shared_carrier)
+    else:
+        store = Store(arguments.store)
     require(arguments.head is None or wire.hex_id(arguments.head), "--head: not an id")
     entries = chain.read(arguments.head or store.head, store.manifest, device)
     head = entries[-1]
@@ -48,8 +54,8 @@ def check(arguments):
         if judge:
             objects = [judge.connected(entry) for entry in entries][-1]
     unreferenced = {
-        "manifests": sorted(store.kinds["manifests"] - {entry.id for entry in entries}),
-        "packs": sorted(store.kinds["objects"] - {item["id"] for _, item in descriptors}),
+        "manifests": sorted(set(store.kinds["manifests"]) - {entry.id for entry in entries}),
+        "packs": sorted(set(store.kinds["objects"]) - {item["id"] for _, item in descriptors}),
     }
     if arguments.clean:
         require(not store.leftovers, f"unfinished writes: {store.leftovers}")
@@ -82,6 +88,8 @@ def parser():
     result.add_argument("--head")
     result.add_argument("--no-git", action="store_true")
     result.add_argument("--clean", action="store_true")
+    result.add_argument("--carrier", action="store_true")
+    result.add_argument("--shared-carrier", action="store_true")
     result.add_argument("store")
     result.add_argument("keyfile")
     return result

@@ -13,18 +13,25 @@ use crate::workload;
 pub fn run(own: &Path, origin: &Path, rounds: usize, report: &mut Report) -> Result<(), Error> {
     let pack = largest_pack(origin)?;
     let at = origin.to_string_lossy().into_owned();
+    let failed = |source| Error::Start {
+        program: "a temporary folder".into(),
+        source,
+    };
+    let room = TempDir::new().map_err(failed)?;
+    let indexed = workload::with_bitmap(origin, room.path())?;
+    let indexed = indexed.to_string_lossy().into_owned();
     for _ in 0..rounds {
         let probe = |step: &str| {
             let mut command = Command::new(own);
             command.args(["probe", step]);
             command
         };
-        let mut git = |row: &str, args: &[&str]| -> Result<(), Error> {
-            report.add(row, "git", measure::run(workload::git(origin).args(args))?);
-            Ok(())
-        };
-        git("enumerate", &["rev-list", "--objects", "HEAD"])?;
+        let walk = measure::run(workload::git(origin).args(["rev-list", "--objects", "HEAD"]))?;
+        report.add("enumerate", "git", walk);
         report.add("enumerate", "ingot", measure::run(probe("enumerate").arg(&at))?);
+        report.add("enumerate with a bitmap", "git", walk);
+        let cost = measure::run(probe("enumerate").arg(&indexed))?;
+        report.add("enumerate with a bitmap", "ingot", cost);
         let mut git = Command::new("sh");
         git.current_dir(origin).args([
             "-c",
@@ -32,10 +39,7 @@ pub fn run(own: &Path, origin: &Path, rounds: usize, report: &mut Report) -> Res
         ]);
         report.add("pack", "git", measure::run(&mut git)?);
         report.add("pack", "ingot", measure::run(probe("pack").arg(&at))?);
-        let room = TempDir::new().map_err(|source| Error::Start {
-            program: "a temporary folder".into(),
-            source,
-        })?;
+        let room = TempDir::new().map_err(failed)?;
         rustix::fs::sync();
         let mut git = workload::git(room.path());
         git.arg("index-pack")

@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capture;
+pub mod chunks;
 pub mod engine;
 pub mod measure;
 pub mod probe;

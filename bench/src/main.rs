@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use ingot_bench::{engine, probe, remote, report::Report};
+use ingot_bench::{capture, chunks, engine, probe, remote, report::Report};
 
 /// Measures Ingot beside plain Git and other peers. Run it with nothing else running.
 #[derive(Parser)]
@@ -27,6 +27,9 @@ enum Rows {
         /// Another folder with such a pair, measured beside them.
         #[arg(long)]
         peer: Option<PathBuf>,
+        /// Stores on a branch of a bare repository instead of in a folder.
+        #[arg(long)]
+        carrier: bool,
         /// How often everything is done anew; medians are reported.
         #[arg(long, default_value_t = 3)]
         rounds: usize,
@@ -37,13 +40,61 @@ enum Rows {
         #[arg(long)]
         json: bool,
     },
-    /// Enumerating, packing and indexing a whole repository.
+    /// How the first push and a one-line push grow from half of a history to all of it.
+    Growth {
+        /// A repository whose HEAD is pushed.
+        #[arg(long)]
+        source: PathBuf,
+        /// The folder of `git-e2ee` and `git-remote-e2ee` to measure; the default is this program's own.
+        #[arg(long)]
+        binaries: Option<PathBuf>,
+        /// How often everything is done anew; medians are reported.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// One-line pushes in each round.
+        #[arg(long, default_value_t = 7)]
+        tiny: usize,
+        /// Prints every run as JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Enumerating (without and with a bitmap), packing and indexing a whole repository.
     Engine {
         /// A repository with its history in one pack.
         #[arg(long)]
         source: PathBuf,
         /// How often everything is done anew; medians are reported.
         #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Prints every run as JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Big files and many small ones in a repository, beside plain Git with everything synced.
+    Chunks {
+        /// The folder of `git-chunk`; the default is this program's own.
+        #[arg(long)]
+        binaries: Option<PathBuf>,
+        /// Size of the largest file in MiB; 0 leaves it out.
+        #[arg(long, default_value_t = 1024)]
+        huge: usize,
+        /// How often everything is done anew; medians are reported.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Prints every run as JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Snapshots of small files, beside copying them, Git, and restic where it is installed.
+    Capture {
+        /// The folder of `rivet`; the default is this program's own.
+        #[arg(long)]
+        binaries: Option<PathBuf>,
+        /// How many files of 1 KiB.
+        #[arg(long, default_value_t = 2000)]
+        files: usize,
+        /// How often everything is done anew; medians are reported.
+        #[arg(long, default_value_t = 5)]
         rounds: usize,
         /// Prints every run as JSON instead of the table.
         #[arg(long)]
@@ -72,30 +123,50 @@ fn main() -> ExitCode {
 
 fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
     let mut report = Report::default();
+    let mut base = "git";
     let json = match rows {
         Rows::Remote {
             source,
             binaries,
             peer,
+            carrier,
             rounds,
             tiny,
             json,
         } => {
-            let own = match binaries {
-                Some(folder) => folder,
-                None => std::env::current_exe()?
-                    .parent()
-                    .ok_or("this program lies in no folder")?
-                    .to_owned(),
+            let storage = match carrier {
+                true => remote::Storage::Carrier,
+                false => remote::Storage::Directory,
             };
             let mut tools = vec![
                 remote::Tool::Plain,
-                remote::Tool::Encrypted("ingot".into(), own.canonicalize()?),
+                remote::Tool::Encrypted("ingot".into(), own(binaries)?, storage),
             ];
             if let Some(folder) = peer {
-                tools.push(remote::Tool::Encrypted("peer".into(), folder.canonicalize()?));
+                tools.push(remote::Tool::Encrypted(
+                    "peer".into(),
+                    folder.canonicalize()?,
+                    storage,
+                ));
             }
             remote::run(&tools, &source.canonicalize()?, rounds, tiny, &mut report)?;
+            json
+        }
+        Rows::Growth {
+            source,
+            binaries,
+            rounds,
+            tiny,
+            json,
+        } => {
+            remote::growth(
+                &own(binaries)?,
+                &source.canonicalize()?,
+                rounds,
+                tiny,
+                &mut report,
+            )?;
+            base = "half";
             json
         }
         Rows::Engine { source, rounds, json } => {
@@ -107,11 +178,43 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             )?;
             json
         }
+        Rows::Chunks {
+            binaries,
+            huge,
+            rounds,
+            json,
+        } => {
+            let binary = own(binaries)?.join("git-chunk");
+            chunks::run(&binary, chunks::Sizes { huge }, rounds, &mut report)?;
+            json
+        }
+        Rows::Capture {
+            binaries,
+            files,
+            rounds,
+            json,
+        } => {
+            capture::run(&own(binaries)?.join("rivet"), files, rounds, &mut report)?;
+            base = "cp";
+            json
+        }
         Rows::Probe { step } => return probe::run(&step),
     };
     Ok(if json {
         serde_json::to_string_pretty(&report)?
     } else {
-        report.table("git")
+        report.table(base)
     })
+}
+
+/// The folder of the binaries to measure.
+fn own(given: Option<PathBuf>) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    let folder = match given {
+        Some(folder) => folder,
+        None => std::env::current_exe()?
+            .parent()
+            .ok_or("this program lies in no folder")?
+            .to_owned(),
+    };
+    Ok(folder.canonicalize()?)
 }

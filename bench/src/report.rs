@@ -25,6 +25,8 @@ impl Runs {
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     rows: Vec<(String, BTreeMap<String, Runs>)>,
+    /// In bytes; of several runs, the last.
+    sizes: Vec<(String, BTreeMap<String, u64>)>,
 }
 
 impl Report {
@@ -41,6 +43,16 @@ impl Report {
             .or_default()
             .costs
             .push(cost);
+    }
+
+    /// Notes how many bytes something takes.
+    pub fn size(&mut self, row: &str, tool: &str, bytes: u64) {
+        let found = self.sizes.iter().position(|(name, _)| name == row);
+        let at = found.unwrap_or_else(|| {
+            self.sizes.push((row.to_owned(), BTreeMap::new()));
+            self.sizes.len() - 1
+        });
+        self.sizes[at].1.insert(tool.to_owned(), bytes);
     }
 
     /// A table with the ratio of every tool to `base`.
@@ -69,6 +81,15 @@ impl Report {
                     mib(|cost| cost.largest as f64),
                     mib(|cost| cost.together as f64),
                 );
+            }
+        }
+        for (row, tools) in &self.sizes {
+            let reference = tools.get(base).copied().filter(|&bytes| bytes > 0);
+            for (tool, &bytes) in tools {
+                let ratio = reference.map_or("-".to_owned(), |base| {
+                    format!("{:.2}", bytes as f64 / base as f64)
+                });
+                text += &format!("{row:<34} {tool:<10} {bytes:>16} bytes {:>14} {ratio:>7}\n", "");
             }
         }
         text

@@ -40,6 +40,11 @@ pub fn quietly(dir: &Path, args: &[&str]) -> Result<(), Error> {
     measure::run(git(dir).args(args)).map(|_| ())
 }
 
+/// Runs a prepared command without measuring.
+pub fn quietly_as(mut command: Command) -> Result<(), Error> {
+    measure::run(&mut command).map(|_| ())
+}
+
 /// Standard output of Git, trimmed.
 pub fn text(dir: &Path, args: &[&str]) -> Result<String, Error> {
     let mut command = git(dir);
@@ -128,4 +133,127 @@ pub fn edit_commit(
     let tree = text(repo, &["write-tree"])?;
     let commit = text(repo, &["commit-tree", &tree, "-p", "main", "-m", mark])?;
     quietly(repo, &["update-ref", "refs/heads/main", &commit])
+}
+
+/// What a larger commit adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// One file of 10 MiB that does not compress.
+    Large,
+    /// 1,000 files of 1 KiB in one folder, text.
+    Many,
+}
+
+/// Commits new files on `main`; `seed` makes their content unlike that of others.
+pub fn files_commit(repo: &Path, shape: Shape, seed: u64) -> Result<(), Error> {
+    let name = format!("bench-{shape:?}-{seed}").to_lowercase();
+    let folder = repo.join(&name);
+    let failed = |source| Error::Start {
+        program: folder.display().to_string(),
+        source,
+    };
+    fs::create_dir_all(&folder).map_err(failed)?;
+    let mut noise = Noise::new(seed);
+    match shape {
+        Shape::Large => {
+            let bytes: Vec<u8> = (0..10 << 17).flat_map(|_| noise.next().to_le_bytes()).collect();
+            fs::write(folder.join("large.bin"), bytes).map_err(failed)?;
+        }
+        Shape::Many => {
+            for number in 0..1000 {
+                let text: String = (0..40)
+                    .map(|at| format!("{at:3} value {:>20}\n", noise.next()))
+                    .collect();
+                fs::write(folder.join(format!("file-{number}.txt")), &text[..1024]).map_err(failed)?;
+            }
+        }
+    }
+    quietly(repo, &["read-tree", "main"])?;
+    quietly(repo, &["add", &name])?;
+    let tree = text(repo, &["write-tree"])?;
+    let commit = text(repo, &["commit-tree", &tree, "-p", "main", "-m", &name])?;
+    quietly(repo, &["update-ref", "refs/heads/main", &commit])?;
+    fs::remove_dir_all(&folder).map_err(failed)
+}
+
+/// Numbers without a pattern, always the same (xorshift64*).
+#[derive(Debug)]
+pub struct Noise(u64);
+
+impl Noise {
+    /// Numbers unlike those of another seed.
+    pub fn new(seed: u64) -> Noise {
+        Noise(seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// The next number.
+    #[allow(clippy::should_implement_trait)] // it never ends
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+}
+
+/// A bare repository at `into` with what `revision` of `origin` reaches, in one pack, as the branch `main`.
+pub fn copy(origin: &Path, revision: &str, into: &Path) -> Result<PathBuf, Error> {
+    let place = into.to_string_lossy().into_owned();
+    quietly(origin, &["init", "-q", "--bare", &place])?;
+    let url = format!("file://{place}");
+    quietly(
+        origin,
+        &["push", "-q", &url, &format!("{revision}:refs/heads/main")],
+    )?;
+    Ok(into.to_owned())
+}
+
+/// Like [`copy()`], of the commit on the first-parent line of HEAD that has half as many ancestors as HEAD.
+pub fn half(origin: &Path, room: &Path) -> Result<PathBuf, Error> {
+    let count = |revision: &str| -> Result<u64, Error> {
+        let number = text(origin, &["rev-list", "--count", revision])?;
+        Ok(number.parse().unwrap_or(0))
+    };
+    let wanted = count("HEAD")? / 2;
+    let line = text(origin, &["rev-list", "--first-parent", "HEAD"])?;
+    let line: Vec<&str> = line.lines().collect();
+    let (mut low, mut high) = (0, line.len().saturating_sub(1));
+    while low < high {
+        let middle = (low + high) / 2;
+        match count(line[middle])? > wanted {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    copy(
+        origin,
+        line.get(low).copied().unwrap_or("HEAD"),
+        &room.join("half.git"),
+    )
+}
+
+/// A copy of `origin` whose pack has a reachability bitmap.
+pub fn with_bitmap(origin: &Path, room: &Path) -> Result<PathBuf, Error> {
+    let copy = copy(origin, "HEAD", &room.join("bitmap.git"))?;
+    quietly(&copy, &["symbolic-ref", "HEAD", "refs/heads/main"])?;
+    quietly(&copy, &["repack", "-q", "-a", "-d", "--write-bitmap-index"])?;
+    Ok(copy)
+}
+
+/// Bytes of all files below a folder, as their lengths say.
+pub fn bytes_in(folder: &Path) -> Result<u64, Error> {
+    let failed = |source| Error::Start {
+        program: folder.display().to_string(),
+        source,
+    };
+    let mut sum = 0;
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let meta = entry.metadata().map_err(failed)?;
+        sum += match meta.is_dir() {
+            true => bytes_in(&entry.path())?,
+            false => meta.len(),
+        };
+    }
+    Ok(sum)
 }

@@ -101,6 +101,9 @@ pub enum Error {
     /// A pack that cannot be sent.
     #[error(transparent)]
     Write(#[from] ingot_engine::pack::write::Error),
+    /// A server that does not answer as it should.
+    #[error(transparent)]
+    Transport(#[from] ingot_engine::transport::Error),
     /// A pack that cannot be received.
     #[error(transparent)]
     Import(#[from] ingot_engine::import::Error),

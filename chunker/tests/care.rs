@@ -9,6 +9,8 @@ use std::process::Command;
 
 use ingot_testdata::git;
 use ingot_testdata::repo::{Format, Repo};
+use ingot_testdata::serve::daemon::Daemon;
+use ingot_testdata::serve::http::Server;
 use support::*;
 
 fn commit(repo: &Repo, message: &str) {
@@ -237,6 +239,67 @@ fn chunks_are_published_fetched_and_pruned() {
         assert!(kept_packs(&repo.git_dir()).is_empty());
         chunk(dir, &["fetch"]);
         clean(dir);
+    }
+}
+
+#[test]
+fn servers_get_and_give_chunks() {
+    let temp = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(temp.path());
+    let http = Server::start(temp.path());
+    for (number, format) in Format::BOTH.into_iter().enumerate() {
+        let name = format!("{number}.git");
+        git_ok(
+            temp.path(),
+            &["init", "-q", "--bare", "--object-format", format.name(), &name],
+        );
+        git_ok(&temp.path().join(&name), &["config", "http.receivepack", "true"]);
+        let repo = ready(format);
+        let dir = repo.path();
+        let mut content = noise(1, 2 << 20);
+        repo.write("a.bin", &content);
+        commit(&repo, "one");
+        git_ok(dir, &["remote", "add", "origin", &http.url(&name)]);
+        chunk(dir, &["install", "--pre-push"]);
+        git_ok(
+            dir,
+            &["push", "-q", &temp.path().join(&name).to_string_lossy(), "main"],
+        );
+        assert!(json(dir, &["push"])["objects"].as_u64().unwrap() > 20);
+        assert_eq!(json(dir, &["push"])["objects"], 0);
+        // Sixteen bytes in a file that the server has the former version of.
+        content[1_000_000..1_000_016].copy_from_slice(b"sixteen new byte");
+        repo.write("a.bin", &content);
+        commit(&repo, "two");
+        let pushed = json(dir, &["push"]);
+        assert!(pushed["bytes"].as_u64().unwrap() < 1229, "{pushed}");
+        git_ok(
+            dir,
+            &["push", "-q", &temp.path().join(&name).to_string_lossy(), "main"],
+        );
+        git::fsck(&temp.path().join(&name));
+
+        for (kind, url) in [("http", http.url(&name)), ("git", daemon.url(&name))] {
+            let place = temp.path().join(format!("{kind}-{number}"));
+            git_ok(
+                temp.path(),
+                &["clone", "-q", "--no-checkout", &url, place.to_str().unwrap()],
+            );
+            chunk(&place, &["install"]);
+            git_ok(&place, &["checkout", "-q", "main"]);
+            assert!(fs::read(place.join("a.bin")).unwrap() == content, "{kind}");
+            assert_eq!(json(&place, &["fetch", "--all"])["absent"], 0);
+            chunk(&place, &["fsck"]);
+            clean(&place);
+        }
+        // Somebody else goes on from there.
+        let other = temp.path().join(format!("http-{number}"));
+        content.extend_from_slice(&noise(7, 100_000));
+        fs::write(other.join("a.bin"), &content).unwrap();
+        chunk(&other, &["-q", "add", "-A"]);
+        chunk(&other, &["-q", "commit", "-m", "three"]);
+        assert!(json(&other, &["push"])["objects"].as_u64().unwrap() < 8);
+        git::fsck(&temp.path().join(&name));
     }
 }
 

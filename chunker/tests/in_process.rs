@@ -208,6 +208,11 @@ fn local_changes_are_never_lost_without_force() {
     refused(&["switch", "topic"], "c.txt");
     assert_eq!(read(dir, "c.txt"), b"untracked\n");
     fs::remove_file(dir.join("c.txt")).unwrap();
+    // A folder with untracked files where a file belongs, and a file where a folder belongs.
+    fs::create_dir(dir.join("c.txt")).unwrap();
+    repo.write("c.txt/mine", b"untracked\n");
+    refused(&["switch", "topic"], "c.txt/mine");
+    fs::remove_dir_all(dir.join("c.txt")).unwrap();
     // What both branches have alike may be changed.
     repo.write("d.txt", b"untracked and in nobody's way\n");
     repo.write("b.txt", b"local\n");

@@ -591,6 +591,7 @@ fn every_power_cut_leaves_old_or_new_references() {
         let options = Options {
             fs: Arc::clone(&fs) as Arc<dyn Fs>,
             pack,
+            ..Options::default()
         };
         Transaction::prepare(&repository, edits(two), &options)
             .unwrap()
@@ -623,6 +624,7 @@ fn every_failing_call_leaves_old_or_new_references() {
             let options = Options {
                 fs: Arc::clone(&fs) as Arc<dyn Fs>,
                 pack: false,
+                ..Options::default()
             };
             let result =
                 Transaction::prepare(&repository, edits(two), &options).and_then(Transaction::commit);

@@ -113,7 +113,7 @@ fn positions(store: &Store, expected: &BTreeMap<ObjectId, (Kind, Vec<u8>)>) {
             assert_eq!(at.0, next);
             next += 1;
             assert_eq!(store.id(at), pack.id(local));
-            assert!(std::ptr::eq(store.pack_of(at).0, pack));
+            assert!(std::ptr::eq(store.pack_of(at).0, &**pack));
             assert_eq!(store.pack_of(at).1, local);
             let canonical = store.find(pack.id(local)).unwrap();
             assert!(canonical <= at);

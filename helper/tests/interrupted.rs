@@ -18,7 +18,6 @@ use ingot_helper::remote::decide::{Change, Decision, Target};
 use ingot_helper::remote::rejection::Rejection;
 use ingot_helper::remote::{Error, FetchOptions, Kind, PushOptions, Pushed};
 use ingot_helper::state::{self, AdminPin};
-use ingot_helper::storage::directory::Directory;
 use ingot_helper::storage::{self, RawHead, StagedObject, Storage};
 use ingot_testdata::checker::check_store;
 use ingot_testdata::repo::{Format, Repo};
@@ -26,8 +25,12 @@ use tempfile::TempDir;
 
 use client::{Client, copy, new_key};
 
+/// The two kinds of stores on this machine.
+const STORES: [&str; 2] = ["store", "store.git"];
+
 /// A small repository, and a folder with a key for what is founded in it.
 struct Scene {
+    store: &'static str,
     source: Repo,
     folder: TempDir,
     first: ObjectId,
@@ -44,7 +47,7 @@ fn main_to(id: ObjectId) -> Change {
 }
 
 impl Scene {
-    fn new() -> Scene {
+    fn new(store: &'static str) -> Scene {
         let source = Repo::empty(Format::Sha1);
         source.write("file", "one\n");
         source.commit("one");
@@ -53,9 +56,11 @@ impl Scene {
         let folder = TempDir::new().unwrap();
         std::fs::create_dir(folder.path().join("client")).unwrap();
         new_key(&folder.path().join("key.json"));
+        make_carrier(&folder.path().join(store));
         let id = |revision| source.git(&["rev-parse", revision]).parse().unwrap();
         let (first, second) = (id("main~1"), id("main"));
         Scene {
+            store,
             source,
             folder,
             first,
@@ -68,9 +73,20 @@ impl Scene {
         Client {
             repository: self.source.path().to_owned(),
             memory: root.join("client"),
-            store: root.join("store"),
+            store: root.join(self.store),
             key: root.join("key.json"),
             fs,
+        }
+    }
+
+    /// What Git tells to do about the locks that a power cut left, once nothing runs any more.
+    fn unlock(&self, root: &Path) {
+        let branches = root.join(self.store).join("refs/heads");
+        for entry in std::fs::read_dir(branches).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|end| end == "lock") {
+                std::fs::remove_file(path).unwrap();
+            }
         }
     }
 
@@ -117,9 +133,24 @@ impl Scene {
     }
 }
 
+/// A bare repository where a carrier is to be.
+fn make_carrier(path: &Path) {
+    if path.extension().is_some_and(|end| end == "git") {
+        let git = |dir: &Path, args: &[&str]| ingot_testdata::git::git(dir, args);
+        git(
+            path.parent().unwrap(),
+            &["init", "-q", "--bare", "--template=", path.to_str().unwrap()],
+        );
+    }
+}
+
 #[test]
 fn every_crash_of_init_and_push_leaves_old_or_new_and_the_same_again_finishes() {
-    let scene = Scene::new();
+    STORES.into_iter().for_each(crashes_of_init_and_push);
+}
+
+fn crashes_of_init_and_push(store: &'static str) {
+    let scene = Scene::new(store);
     let recording = Arc::new(Recording::new(scene.folder.path()).unwrap());
     let client = scene.client(scene.folder.path(), recording.clone());
     client.init().unwrap();
@@ -132,6 +163,7 @@ fn every_crash_of_init_and_push_leaves_old_or_new_and_the_same_again_finishes() 
     let mut number = 0;
     let states = recording.each_crash(|crash| {
         number += 1;
+        scene.unlock(crash.root());
         let client = scene.client(crash.root(), durable::real());
         let main = match client.list() {
             Ok(view) => Some(view.refs().get("refs/heads/main").copied()),
@@ -162,7 +194,11 @@ fn every_crash_of_init_and_push_leaves_old_or_new_and_the_same_again_finishes() 
 
 #[test]
 fn leaving_out_syncs_would_be_noticed() {
-    let scene = Scene::new();
+    STORES.into_iter().for_each(left_out_syncs);
+}
+
+fn left_out_syncs(store: &'static str) {
+    let scene = Scene::new(store);
     let client = scene.client(scene.folder.path(), durable::real());
     client.init().unwrap();
     scene.push_before(&client).unwrap();
@@ -194,7 +230,11 @@ const WAYS: [(Fault, bool); 4] = [
 
 #[test]
 fn every_failing_call_of_init_and_push_is_told_and_the_same_again_finishes() {
-    let template = Scene::new();
+    STORES.into_iter().for_each(failing_calls_of_init_and_push);
+}
+
+fn failing_calls_of_init_and_push(store: &'static str) {
+    let template = Scene::new(store);
     let mut failures = 0;
     for (fault, stays) in WAYS {
         for at in 1.. {
@@ -218,6 +258,7 @@ fn every_failing_call_of_init_and_push_is_told_and_the_same_again_finishes() {
                 result.unwrap_or_else(|error| panic!("nothing failed: {error}"));
                 break;
             }
+            template.unlock(temp.path());
             let sound = template.client(temp.path(), quick());
             if let Err(error) = result {
                 failures += 1;
@@ -243,7 +284,7 @@ struct Served {
 
 impl Served {
     fn new() -> Served {
-        let scene = Scene::new();
+        let scene = Scene::new("store");
         let client = scene.client(scene.folder.path(), durable::real());
         client.init().unwrap();
         scene.push_before(&client).unwrap();
@@ -326,7 +367,7 @@ fn has_keep_files(repo: &Repo) -> bool {
 
 /// Storage in which somebody else does something just before a head is moved.
 struct Meddled<'a> {
-    inner: Directory,
+    inner: Box<dyn Storage>,
     meddle: Mutex<Box<dyn FnMut() + Send + 'a>>,
 }
 
@@ -373,10 +414,11 @@ struct Two {
 }
 
 impl Two {
-    fn new() -> Two {
+    fn new(store: &str) -> Two {
         let folder = TempDir::new().unwrap();
         let key = folder.path().join("key.json");
-        let store = folder.path().join("store");
+        let store = folder.path().join(store);
+        make_carrier(&store);
         new_key(&key);
         let repos = [(); 2].map(|()| Repo::scripted("history", Format::Sha1));
         let [alice, bob] = [0, 1].map(|at: usize| Client::new(repos[at].path(), &store, &key));
@@ -398,7 +440,7 @@ impl Two {
     /// Alice pushes while something else happens before each of her tries.
     fn alice_pushes(&self, name: &str, meddle: impl FnMut() + Send) -> Result<Pushed, Error> {
         let storage = Meddled {
-            inner: self.alice.directory(),
+            inner: self.alice.storage(),
             meddle: Mutex::new(Box::new(meddle)),
         };
         let change = self.alice.change(name, "main");
@@ -415,83 +457,95 @@ impl Two {
 
     #[track_caller]
     fn sound(&self) {
-        check_store(&self.alice.store, &self.alice.key, &[]).unwrap();
+        let options: &[&str] = match self.alice.store.extension() {
+            Some(_) => &["--carrier", "--clean"],
+            None => &[],
+        };
+        check_store(&self.alice.store, &self.alice.key, options).unwrap();
         self.alice.remote(|remote, _| remote.verify(true)).unwrap();
     }
 }
 
 #[test]
 fn pushes_of_different_branches_at_the_same_time_both_succeed() {
-    let two = Two::new();
-    let mut once = true;
-    let pushed = two.alice_pushes("heads/alice", || {
-        if std::mem::take(&mut once) {
-            two.bob_pushes("heads/bob");
+    for store in STORES {
+        let two = Two::new(store);
+        let mut once = true;
+        let pushed = two.alice_pushes("heads/alice", || {
+            if std::mem::take(&mut once) {
+                two.bob_pushes("heads/bob");
+            }
+        });
+        let pushed = pushed.unwrap();
+        assert!(matches!(pushed.decisions[0], Decision::Move { .. }));
+        for client in [&two.alice, &two.bob] {
+            let view = client.list().unwrap();
+            assert_eq!(view.generation(), 3);
+            assert_eq!(view.refs()["refs/heads/alice"], two.alice.id("main"));
+            assert_eq!(view.refs()["refs/heads/bob"], two.bob.id("main"));
         }
-    });
-    let pushed = pushed.unwrap();
-    assert!(matches!(pushed.decisions[0], Decision::Move { .. }));
-    for client in [&two.alice, &two.bob] {
-        let view = client.list().unwrap();
-        assert_eq!(view.generation(), 3);
-        assert_eq!(view.refs()["refs/heads/alice"], two.alice.id("main"));
-        assert_eq!(view.refs()["refs/heads/bob"], two.bob.id("main"));
+        two.sound();
     }
-    two.sound();
 }
 
 #[test]
 fn of_two_pushes_to_the_same_branch_one_has_to_fetch_first() {
-    let two = Two::new();
-    let mut once = true;
-    let pushed = two.alice_pushes("heads/main", || {
-        if std::mem::take(&mut once) {
-            two.bob_pushes("heads/main");
-        }
-    });
-    let pushed = pushed.unwrap();
-    assert_eq!(pushed.decisions, [Decision::Rejected(Rejection::FetchFirst)]);
-    assert_eq!(pushed.sent, None);
-    let view = two.alice.list().unwrap();
-    assert_eq!(view.generation(), 2);
-    assert_eq!(view.refs()["refs/heads/main"], two.bob.id("main"));
-    two.sound();
+    for store in STORES {
+        let two = Two::new(store);
+        let mut once = true;
+        let pushed = two.alice_pushes("heads/main", || {
+            if std::mem::take(&mut once) {
+                two.bob_pushes("heads/main");
+            }
+        });
+        let pushed = pushed.unwrap();
+        assert_eq!(pushed.decisions, [Decision::Rejected(Rejection::FetchFirst)]);
+        assert_eq!(pushed.sent, None);
+        let view = two.alice.list().unwrap();
+        assert_eq!(view.generation(), 2);
+        assert_eq!(view.refs()["refs/heads/main"], two.bob.id("main"));
+        two.sound();
+    }
 }
 
 #[test]
 fn who_always_comes_second_is_told_in_the_end() {
-    let two = Two::new();
-    let mut number = 0;
-    let error = two
-        .alice_pushes("heads/alice", || {
-            number += 1;
-            two.bob_pushes(&format!("tags/{number}"));
-        })
-        .unwrap_err();
-    assert_eq!(error.kind(), Kind::Failed, "{error}");
-    assert!(error.to_string().contains("concurrently"), "{error}");
-    assert!(!two.bob.list().unwrap().refs().contains_key("refs/heads/alice"));
-    // The same again, with nobody in the way.
-    two.alice_pushes("heads/alice", || {}).unwrap();
-    two.sound();
+    for store in STORES {
+        let two = Two::new(store);
+        let mut number = 0;
+        let error = two
+            .alice_pushes("heads/alice", || {
+                number += 1;
+                two.bob_pushes(&format!("tags/{number}"));
+            })
+            .unwrap_err();
+        assert_eq!(error.kind(), Kind::Failed, "{error}");
+        assert!(error.to_string().contains("concurrently"), "{error}");
+        assert!(!two.bob.list().unwrap().refs().contains_key("refs/heads/alice"));
+        // The same again, with nobody in the way.
+        two.alice_pushes("heads/alice", || {}).unwrap();
+        two.sound();
+    }
 }
 
 #[test]
 fn two_programs_pushing_for_real_lose_nothing() {
-    let two = Two::new();
-    std::thread::scope(|scope| {
-        for (name, client) in [("alice", &two.alice), ("bob", &two.bob)] {
-            scope.spawn(move || {
-                for number in 0..5 {
-                    let change = client.change(&format!("tags/{name}-{number}"), "main");
-                    let pushed = client.push(&[change]).unwrap();
-                    assert!(matches!(pushed.decisions[0], Decision::Move { .. }));
-                }
-            });
-        }
-    });
-    let view = two.alice.list().unwrap();
-    assert_eq!(view.refs().len(), 11);
-    assert_eq!(view.generation(), 11);
-    two.sound();
+    for store in STORES {
+        let two = Two::new(store);
+        std::thread::scope(|scope| {
+            for (name, client) in [("alice", &two.alice), ("bob", &two.bob)] {
+                scope.spawn(move || {
+                    for number in 0..5 {
+                        let change = client.change(&format!("tags/{name}-{number}"), "main");
+                        let pushed = client.push(&[change]).unwrap();
+                        assert!(matches!(pushed.decisions[0], Decision::Move { .. }));
+                    }
+                });
+            }
+        });
+        let view = two.alice.list().unwrap();
+        assert_eq!(view.refs().len(), 11);
+        assert_eq!(view.generation(), 11);
+        two.sound();
+    }
 }

@@ -1,10 +1,11 @@
-//! Runs the independent checker of directory stores, the judge of what is written into them, and its counterpart that
+//! Runs the independent checker of stores, the judge of what is written into them, and its counterpart that
 //! makes stores which are wrong in one way each.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Checks a directory store with `testdata/check_store.py` as the device of a key file. Returns the checker's JSON
+/// Checks a store with `testdata/check_store.py` as the device of a key file: a directory, or with `--carrier` among the
+/// options a Git repository. Returns the checker's JSON
 /// summary, or its one line about the rule that is broken. `options` go before the store, for example `--clean`.
 #[track_caller]
 pub fn check_store(store: &Path, key_file: &Path, options: &[&str]) -> Result<String, String> {

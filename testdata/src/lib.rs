@@ -10,6 +10,7 @@ pub mod checker;
 pub mod git;
 pub mod random;
 pub mod repo;
+pub mod serve;
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-"""An independent reader of directory stores: the judge of what the product writes.
+"""An independent reader of stores: the judge of what the product writes.
 
 Written from the format document alone, with the standard library only, and sharing no code with the product, so
 that a mistake in one is not repeated in the other.

@@ -73,7 +73,15 @@ pub fn prune(
 ) -> Result<Collected, Error> {
     let _guard = remove_chunks(repository)?;
     let store = repository.store()?;
-    let there = source.repository.store()?;
+    let there = source
+        .here()
+        .ok_or_else(|| {
+            Error::Other(format!(
+                "'{}' is not on this machine, so it cannot be read whole",
+                source.name
+            ))
+        })?
+        .store()?;
     let mut current = std::collections::HashSet::new();
     if !all {
         let mut lists = std::collections::HashSet::new();

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use bstr::BString;
+use bstr::{BString, ByteSlice as _};
 use gix_hash::ObjectId;
 use gix_object::{Kind, WriteTo as _};
 use ingot_engine::chunked::{self, Pointer};
@@ -21,8 +21,10 @@ use ingot_engine::progress::Progress;
 use ingot_engine::refs::{self, Edit, Expected};
 use ingot_engine::repository::Repository;
 use ingot_engine::store::{Cache, Store};
+use ingot_engine::transport::{self, Address, Direction, Messages, Remote};
 use ingot_engine::walk::{self, Request};
 
+use super::network;
 use super::reach::reachable;
 use crate::Error;
 use crate::store::{KEEP, compresses};
@@ -31,50 +33,86 @@ use crate::store::{KEEP, compresses};
 pub const CHUNKS_REF: &str = "refs/chunks/store";
 
 /// Another repository.
-#[derive(Debug)]
 pub struct Source {
     /// As the user names it.
     pub name: String,
-    /// The repository, which is on this machine.
-    pub repository: Repository,
+    place: Place,
 }
 
-/// Finds the repository that a remote's name or a path stands for; without a name, `chunk.remote` or `origin`. `None` if
-/// no name was given and there is no such remote.
-pub fn source(repository: &Repository, name: Option<&str>) -> Result<Option<Source>, Error> {
+enum Place {
+    /// On this machine.
+    Here(Box<Repository>),
+    /// Behind a server.
+    Server(Box<Remote>),
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Source {
+    /// The repository, if it is on this machine.
+    pub fn here(&self) -> Option<&Repository> {
+        match &self.place {
+            Place::Here(repository) => Some(repository),
+            Place::Server(_) => None,
+        }
+    }
+}
+
+/// Finds the repository that a remote's name, an address or a path stands for; without a name, `chunk.remote` or
+/// `origin`. `None` if no name was given and there is no such remote, or it is one that carries chunks by itself.
+pub fn source(
+    repository: &Repository,
+    name: Option<&str>,
+    direction: Direction,
+    messages: Arc<dyn Messages>,
+) -> Result<Option<Source>, Error> {
     let config = repository.config();
     let configured = config.string("chunk.remote").map(|name| name.to_string());
     let wanted = name.map_or_else(
         || configured.unwrap_or_else(|| "origin".to_owned()),
         str::to_owned,
     );
-    let url = config.string(format!("remote.{wanted}.url"));
-    let path = match (&url, name) {
-        (Some(url), _) => url.to_string(),
-        (None, Some(name)) => name.to_owned(),
+    let url = match direction {
+        Direction::Push => config.string(format!("remote.{wanted}.pushurl")),
+        Direction::Fetch => None,
+    }
+    .or_else(|| config.string(format!("remote.{wanted}.url")));
+    let text = match (&url, name) {
+        (Some(url), _) => url.clone(),
+        (None, Some(name)) => name.into(),
         (None, None) => return Ok(None),
     };
-    let local = path.strip_prefix("file://").unwrap_or(&path);
-    if path.contains("://") && local == path || path.contains("::") {
+    if text.contains_str("::") && !text.starts_with(b"/") {
         return match name {
             None => Ok(None),
             Some(_) => Err(Error::Other(format!(
-                "'{wanted}' is not on this machine; chunks are exchanged with folders, and travel by themselves \
-                 with an encrypted remote"
+                "'{wanted}' carries chunks by itself; use git push and git fetch"
             ))),
         };
     }
+    let address = Address::resolve(text.as_bstr(), &config, direction)?;
     let base = repository.work_dir().unwrap_or(repository.git_dir());
-    let place: PathBuf = base.join(Path::new(local));
-    let opened = Repository::open(&place);
-    match opened {
-        Ok(repository) => Ok(Some(Source {
-            name: wanted,
-            repository,
-        })),
-        Err(_) if name.is_none() => Ok(None),
-        Err(error) => Err(error.into()),
+    if let Some(path) = address.local_path() {
+        return match Repository::open(&base.join(path)) {
+            Ok(repository) => Ok(Some(Source {
+                name: wanted,
+                place: Place::Here(Box::new(repository)),
+            })),
+            Err(_) if name.is_none() => Ok(None),
+            Err(error) => Err(error.into()),
+        };
     }
+    let options = transport::Options::read(&config, &address)?.folder(base.to_owned());
+    Ok(Some(Source {
+        name: wanted,
+        place: Place::Server(Box::new(Remote::new(address, options, messages))),
+    }))
 }
 
 /// What was fetched.
@@ -95,8 +133,12 @@ pub fn fetch(
     pointers: &[Pointer],
     progress: &dyn Progress,
 ) -> Result<Fetched, Error> {
+    let other = match &source.place {
+        Place::Here(repository) => repository,
+        Place::Server(remote) => return network::fetch(repository, remote, pointers, progress),
+    };
     let here = repository.store()?;
-    let there = source.repository.store()?;
+    let there = other.store()?;
     if here.format() != there.format() {
         return Err(Error::Other(format!(
             "'{}' names its objects by another hash",
@@ -209,32 +251,21 @@ pub struct Pushed {
 
 /// Publishes every list and chunk that references here lead to.
 pub fn push(repository: &Repository, source: &Source, progress: &dyn Progress) -> Result<Pushed, Error> {
+    let other = match &source.place {
+        Place::Here(repository) => repository,
+        Place::Server(remote) => return network::push(repository, remote, progress),
+    };
     let mut pushed = Pushed::default();
     let store = repository.store()?;
-    let there = source.repository.store()?;
+    let there = other.store()?;
     if store.format() != there.format() {
         return Err(Error::Other(format!(
             "'{}' names its objects by another hash",
             source.name
         )));
     }
-    let mut wanted: BTreeSet<ObjectId> = BTreeSet::new();
-    let mut lists = HashSet::new();
-    for (_, pointer) in reachable(repository, &store, true, progress)? {
-        chunked::reach(
-            &store,
-            &pointer,
-            &mut Cache::new(0),
-            |list| !lists.insert(*list),
-            |reached| match store.contains(&reached.id) {
-                true => {
-                    wanted.insert(reached.id);
-                }
-                false => pushed.absent += 1,
-            },
-        )?;
-    }
-    let old = match refs::resolve(&source.repository, CHUNKS_REF) {
+    let wanted = gather(repository, &store, &mut pushed, progress)?;
+    let old = match refs::resolve(other, CHUNKS_REF) {
         Ok(found) => Some(found.id),
         Err(_) => None,
     };
@@ -265,7 +296,7 @@ pub fn push(repository: &Repository, source: &Source, progress: &dyn Progress) -
         keep_message: KEEP.to_owned(),
         ..import::Options::default()
     };
-    let mut import = Import::begin(source.repository.objects_dir(), store.format(), options)?;
+    let mut import = Import::begin(other.objects_dir(), store.format(), options)?;
     let (mut reader, writer) = pipe();
     let received = std::thread::scope(|scope| {
         let sending = scope.spawn(move || {
@@ -288,28 +319,55 @@ pub fn push(repository: &Repository, source: &Source, progress: &dyn Progress) -
         import::Connectivity::Connected { .. } => {}
         missing => return Err(missing.into()),
     }
-    chunked::mark(&durable::Real, source.repository.objects_dir())?;
+    chunked::mark(&durable::Real, other.objects_dir())?;
     import.publish(false)?;
     let edit = Edit::set(refs::validate(CHUNKS_REF)?, commit)
         .expecting(old.map_or(Expected::Absent, Expected::Is))
         .because("git chunk push");
-    refs::apply(&source.repository, vec![edit])?;
+    refs::apply(other, vec![edit])?;
     Ok(pushed)
 }
 
+/// Every list and chunk that references here lead to, as far as they are here.
+pub(super) fn gather(
+    repository: &Repository,
+    store: &Store,
+    pushed: &mut Pushed,
+    progress: &dyn Progress,
+) -> Result<BTreeSet<ObjectId>, Error> {
+    let mut wanted: BTreeSet<ObjectId> = BTreeSet::new();
+    let mut lists = HashSet::new();
+    for (_, pointer) in reachable(repository, store, true, progress)? {
+        chunked::reach(
+            store,
+            &pointer,
+            &mut Cache::new(0),
+            |list| !lists.insert(*list),
+            |reached| match store.contains(&reached.id) {
+                true => {
+                    wanted.insert(reached.id);
+                }
+                false => pushed.absent += 1,
+            },
+        )?;
+    }
+    Ok(wanted)
+}
+
 /// The ids that a commit of published chunks names, by their first byte.
-fn published(store: &Store, commit: ObjectId) -> Result<BTreeMap<u8, BTreeSet<ObjectId>>, Error> {
+pub(super) fn published(store: &Store, commit: ObjectId) -> Result<BTreeMap<u8, BTreeSet<ObjectId>>, Error> {
     let root = crate::repo::commit::tree_of(store, commit)?;
     let mut folders: BTreeMap<u8, BTreeSet<ObjectId>> = BTreeMap::new();
     let mut cache = Cache::new(1 << 20);
     let (mut bytes, mut inner) = (Vec::new(), Vec::new());
-    store.read(&root, &mut cache, &mut bytes)?;
+    let absent = |id: ObjectId| Error::Other(format!("tree {id} is missing"));
+    (store.read(&root, &mut cache, &mut bytes)?).ok_or_else(|| absent(root))?;
     for folder in Entries::new(&bytes, store.format()) {
         let folder = folder.map_err(|fault| Error::Other(format!("tree {root} is damaged: {fault}")))?;
         if !folder.is_tree() {
             continue;
         }
-        store.read(folder.id, &mut cache, &mut inner)?;
+        (store.read(folder.id, &mut cache, &mut inner)?).ok_or_else(|| absent(folder.id.to_owned()))?;
         for entry in Entries::new(&inner, store.format()) {
             let entry =
                 entry.map_err(|fault| Error::Other(format!("tree {} is damaged: {fault}", folder.id)))?;
@@ -323,7 +381,7 @@ fn published(store: &Store, commit: ObjectId) -> Result<BTreeMap<u8, BTreeSet<Ob
 }
 
 /// Writes the trees and the commit of published chunks into the own repository.
-fn write_commit(
+pub(super) fn write_commit(
     repository: &Repository,
     store: &Store,
     folders: &BTreeMap<u8, BTreeSet<ObjectId>>,

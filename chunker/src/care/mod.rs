@@ -4,6 +4,7 @@ mod collect;
 mod exchange;
 mod fsck;
 mod migrate;
+mod network;
 mod reach;
 mod stats;
 

@@ -21,7 +21,7 @@ Examples:
   git chunk fetch origin            Get chunks that are missing here
   git chunk fsck                    Check every chunk
 
-Exit codes: 0 done, 1 failed, 2 usage, 11 locked, 13 damage found, 130 interrupted.")]
+Exit codes: 0 done, 1 failed, 2 usage, 3 done but some chunks are missing, 11 locked, 13 damage found, 130 interrupted.")]
 pub struct Cli {
     /// What applies to every command.
     #[command(flatten)]

@@ -7,6 +7,7 @@ use bstr::ByteSlice as _;
 use ingot_engine::durable;
 use ingot_engine::progress::{Progress as _, Unit};
 use ingot_engine::repository::Repository;
+use ingot_engine::transport::Direction;
 use ingot_helper::cli::exit::{Code, Failure, warn};
 use ingot_helper::cli::report::Report;
 use serde_json::{Value, json};
@@ -15,7 +16,12 @@ use super::args::{Fetch, Fsck, Gc, Migrate, Prune, Push, Stats};
 use super::{App, bytes, from_here, shown};
 use crate::care::{self, Collected, Source};
 
-fn source(app: &App, repository: &Repository, name: Option<&str>) -> Result<Source, Failure> {
+fn source(
+    app: &App,
+    repository: &Repository,
+    name: Option<&str>,
+    direction: Direction,
+) -> Result<Source, Failure> {
     // A path is meant from where the user stands.
     let from_here = name
         .map(|name| app.here.join(name))
@@ -28,15 +34,15 @@ fn source(app: &App, repository: &Repository, name: Option<&str>) -> Result<Sour
     } else {
         from_here.as_deref().or(name)
     };
-    care::source(repository, name)?.ok_or_else(|| {
-        Failure::failed("there is no remote on this machine to exchange chunks with")
+    care::source(repository, name, direction, app.messages())?.ok_or_else(|| {
+        Failure::failed("there is no remote to exchange chunks with")
             .next("name one, or the path of a repository")
     })
 }
 
 /// Gets chunks.
 pub fn fetch(app: &App, repository: &Repository, args: &Fetch) -> Result<Report, Failure> {
-    let source = source(app, repository, args.remote.as_deref())?;
+    let source = source(app, repository, args.remote.as_deref(), Direction::Fetch)?;
     let store = repository.store().map_err(crate::Error::from)?;
     let pointers: Vec<_> = care::reachable(repository, &store, args.all, &app.display)?
         .into_iter()
@@ -62,7 +68,7 @@ pub fn fetch(app: &App, repository: &Repository, args: &Fetch) -> Result<Report,
         }),
     );
     if fetched.absent > 0 {
-        report.code = Code::Failed;
+        report.code = Code::Partial;
     }
     Ok(report)
 }
@@ -71,12 +77,19 @@ pub fn fetch(app: &App, repository: &Repository, args: &Fetch) -> Result<Report,
 pub fn push(app: &App, repository: &Repository, args: &Push) -> Result<Report, Failure> {
     if args.hook {
         // Nothing to do for a push that goes elsewhere, such as one that carries chunks by itself.
-        let Some(source) = care::source(repository, args.remote.as_deref()).ok().flatten() else {
+        let Some(source) = care::source(
+            repository,
+            args.remote.as_deref(),
+            Direction::Push,
+            app.messages(),
+        )
+        .ok()
+        .flatten() else {
             return Ok(Report::done("", json!({"command": "push", "skipped": true})));
         };
         return publish(app, repository, &source);
     }
-    let source = source(app, repository, args.remote.as_deref())?;
+    let source = source(app, repository, args.remote.as_deref(), Direction::Push)?;
     publish(app, repository, &source)
 }
 
@@ -134,7 +147,7 @@ pub fn gc(app: &App, repository: &Repository, args: &Gc) -> Result<Report, Failu
 
 /// Removes what another repository has.
 pub fn prune(app: &App, repository: &Repository, args: &Prune) -> Result<Report, Failure> {
-    let source = source(app, repository, args.remote.as_deref())?;
+    let source = source(app, repository, args.remote.as_deref(), Direction::Fetch)?;
     let done = care::prune(repository, &source, args.all, args.dry_run, &app.display)?;
     Ok(collected("prune", &done, args.dry_run))
 }

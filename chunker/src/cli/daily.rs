@@ -3,7 +3,7 @@
 use bstr::{BString, ByteSlice as _};
 use ingot_engine::progress::{Progress as _, Unit};
 use ingot_engine::repository::Repository;
-use ingot_helper::cli::exit::{Failure, warn};
+use ingot_helper::cli::exit::{Code, Failure, warn};
 use ingot_helper::cli::report::Report;
 use serde_json::{Value, json};
 
@@ -178,7 +178,11 @@ fn written(command: &str, summary: &Summary) -> Report {
         .iter()
         .map(|(path, reason)| json!({"path": path.to_string(), "reason": reason}))
         .collect();
-    Report::done(
+    let code = match summary.pointers.is_empty() {
+        true => Code::Done,
+        false => Code::Partial,
+    };
+    let report = Report::done(
         format!("{} files written, {} removed\n", summary.written, summary.removed),
         json!({
             "command": command,
@@ -187,7 +191,8 @@ fn written(command: &str, summary: &Summary) -> Report {
             "bytes": summary.bytes,
             "pointers": pointers,
         }),
-    )
+    );
+    Report { code, ..report }
 }
 
 /// Writes files anew.

@@ -11,12 +11,15 @@ mod setup;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bstr::{BStr, ByteSlice as _};
 use clap::Parser as _;
 use ingot_engine::repository::Repository;
+use ingot_engine::transport::Messages;
 use ingot_helper::cli::exit::{Code, Failure};
 use ingot_helper::cli::interrupt::Interrupt;
+use ingot_helper::cli::messages::Shown;
 use ingot_helper::cli::progress::{Display, Mode};
 use ingot_helper::cli::report::Report;
 
@@ -34,6 +37,11 @@ pub(crate) struct App {
 }
 
 impl App {
+    /// Shows what servers say, and asks for passwords on the terminal.
+    pub fn messages(&self) -> Arc<dyn Messages> {
+        Arc::new(Shown::default())
+    }
+
     /// The repository around the user.
     pub fn repository(&self, directory: bool) -> Result<Repository, Failure> {
         let found = match directory {

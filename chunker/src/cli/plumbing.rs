@@ -1,10 +1,12 @@
 //! What Git starts.
 
 use std::io::{BufReader, BufWriter, Write as _};
+use std::sync::Arc;
 
 use bstr::ByteSlice as _;
 use ingot_engine::chunked::{Pointer, pointer_length};
 use ingot_engine::repository::Repository;
+use ingot_engine::transport::{Direction, Silently};
 use ingot_helper::cli::exit::{Code, Failure};
 use ingot_helper::cli::report::Report;
 use serde_json::json;
@@ -23,7 +25,8 @@ impl Messages for Voice {
     }
 
     fn fetch(&self, repository: &Repository, pointers: &[Pointer]) -> Result<bool, Error> {
-        let Some(source) = crate::care::source(repository, None)? else {
+        let Some(source) = crate::care::source(repository, None, Direction::Fetch, Arc::new(Silently))?
+        else {
             return Ok(false);
         };
         crate::care::fetch(repository, &source, pointers, &ingot_engine::progress::Silent)?;

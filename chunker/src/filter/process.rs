@@ -8,7 +8,7 @@ use bstr::{BString, ByteSlice as _};
 use ingot_engine::chunked::{self, Pointer, RestoreOptions, pointer_length};
 use ingot_engine::progress::Progress;
 use ingot_engine::repository::Repository;
-use ingot_engine::store::{Cache, Store};
+use ingot_engine::store::Store;
 
 use super::packets::Packets;
 use crate::Error;
@@ -43,19 +43,20 @@ pub fn serve(
     greet(&mut packets)?;
     // Until Git ends the conversation it has written what refers to the chunks.
     let _guard = use_chunks(repository)?;
+    let before = repository.store()?;
     let mut session = Session {
         repository,
+        writer: Writer::new(repository, &before),
         store: repository.store()?,
+        stale: false,
         messages,
         progress,
         delayed: BTreeMap::new(),
         told: false,
-        made: Vec::new(),
     };
     loop {
         let Some(lines) = packets.lines().map_err(broken)? else {
-            session.unite();
-            return Ok(());
+            return session.end();
         };
         let request = Request::of(&lines)?;
         match request.command.as_slice() {
@@ -126,14 +127,16 @@ impl Request {
 
 struct Session<'r> {
     repository: &'r Repository,
+    /// Knows the packs that it has made; the store does not.
+    writer: Writer<'r>,
     store: Store,
+    /// The store was opened before the last pack was made.
+    stale: bool,
     messages: &'r dyn Messages,
     progress: &'r dyn Progress,
     /// Files that were put off until their chunks are here.
     delayed: BTreeMap<BString, Pointer>,
     told: bool,
-    /// Small packs of this conversation.
-    made: Vec<PathBuf>,
 }
 
 impl Session<'_> {
@@ -152,18 +155,16 @@ impl Session<'_> {
             packets.write_all(&head).map_err(broken)?;
             return finish_content(packets);
         }
-        let before = self.indexed(&request.path);
         let mut whole = head.as_slice().chain(&mut content);
-        let mut writer = Writer::new(self.repository, &self.store);
-        let added = writer.add(Source::stream(&mut whole), before.as_ref(), self.progress);
+        let added = self.writer.add(Source::stream(&mut whole), None, self.progress);
         content.drain().map_err(broken)?;
-        match added.and_then(|added| Ok((added, writer.finish()?))) {
-            Ok((added, created)) => {
-                if !created.is_empty() {
-                    self.store = self.repository.store()?;
-                    let small = created.into_iter().filter(|pack| pack.bytes < SMALL_PACK);
-                    self.made.extend(small.map(|pack| pack.pack));
-                }
+        // What is answered has to be durable, so each file has a pack of its own at first.
+        let durable = added.and_then(|added| {
+            self.stale |= self.writer.publish()?;
+            Ok(added)
+        });
+        match durable {
+            Ok(added) => {
                 answer(packets, "success")?;
                 packets.write_all(&added.pointer.to_bytes()).map_err(broken)?;
                 finish_content(packets)
@@ -176,21 +177,19 @@ impl Session<'_> {
         }
     }
 
-    /// Each answer had to be durable, so each file has a pack of its own; now that all are here, they become one.
-    fn unite(&mut self) {
-        if let Err(error) = crate::care::unite(self.repository, &self.made) {
+    /// All files are here, so their small packs become one.
+    fn end(self) -> Result<(), Error> {
+        let created = self.writer.finish()?;
+        let small: Vec<PathBuf> = created
+            .into_iter()
+            .filter(|pack| pack.bytes < SMALL_PACK)
+            .map(|pack| pack.pack)
+            .collect();
+        if let Err(error) = crate::care::unite(self.repository, &small) {
             self.messages
                 .say(&format!("small packs stay as they are: {error}"));
         }
-    }
-
-    /// The version of the index, which tells what is new.
-    fn indexed(&self, path: &BString) -> Option<Pointer> {
-        let index = self.repository.gix().open_index().ok()?;
-        let id = index.entry_by_path(path.as_bstr())?.id;
-        chunked::read_pointer(&self.store, &id, &mut Cache::new(0))
-            .ok()
-            .flatten()
+        Ok(())
     }
 
     fn smudge<R: Read + Send, W: Write + Send>(
@@ -212,6 +211,9 @@ impl Session<'_> {
             return pass_on(held, packets);
         };
         content.drain().map_err(broken)?;
+        if std::mem::take(&mut self.stale) {
+            self.store = self.repository.store()?;
+        }
         if let Err(error) = self.is_complete(&pointer) {
             if error.is_missing() && request.can_delay {
                 self.delayed.insert(request.path.clone(), pointer);

@@ -474,7 +474,7 @@ impl Adder<'_> {
         };
         let path = self.place(task.found.path.as_bstr());
         let added = self.chunks.add(Source::open(&path)?, before.as_ref(), progress)?;
-        let id = self.put(&added.pointer.to_bytes())?;
+        let id = self.chunks.put_pointer(&added.pointer)?;
         self.set(task, id)?;
         Ok(added.new_bytes)
     }

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use super::add::{converts_by_default, excludes_of, is_below, is_excluded, work_dir};
 use super::commit::{head_commit, tree_of};
 use super::index::{Change, Index, stat_of};
-use super::scan::Found;
+use super::scan::{Found, scan};
 use super::status::Compare;
 use super::trees::{Flat, Side, flatten};
 use crate::attributes::Attributes;
@@ -321,10 +321,40 @@ impl Plan {
                 false => lost.push(path.clone()),
             }
         }
+        lost.extend(plan.obstacles(top)?);
         match lost.is_empty() {
             true => Ok(plan),
             false => Err(Error::LocalChanges { paths: lost }),
         }
+    }
+
+    /// Untracked things in the way: a file where a folder is needed, or files below a folder where a file is.
+    fn obstacles(&self, top: &Path) -> Result<Vec<BString>, Error> {
+        let mut obstacles = BTreeSet::new();
+        let mut folders = BTreeSet::new();
+        for path in self.write.keys() {
+            for slash in path.find_iter(b"/") {
+                let folder = path[..slash].as_bstr();
+                if !folders.insert(folder.to_owned()) || self.remove.contains(folder) {
+                    continue;
+                }
+                let at = paths::below(top, folder);
+                if std::fs::symlink_metadata(&at).is_ok_and(|meta| !meta.is_dir()) {
+                    obstacles.insert(folder.to_owned());
+                }
+            }
+            let at = paths::below(top, path.as_bstr());
+            if self.write[path].mode != Mode::COMMIT
+                && std::fs::symlink_metadata(&at).is_ok_and(|meta| meta.is_dir())
+            {
+                let mut prefix = path.clone();
+                prefix.push(b'/');
+                let found = scan(top, prefix.as_bstr())?;
+                let strangers = found.into_iter().map(|found| found.path);
+                obstacles.extend(strangers.filter(|path| !self.remove.contains(path)));
+            }
+        }
+        Ok(obstacles.into_iter().collect())
     }
 
     fn add(&mut self, path: &BString, new: Option<&Side>, was: bool) {

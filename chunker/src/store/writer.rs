@@ -395,11 +395,29 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
+    /// Makes what was added so far durable and part of the repository; more can be added. True if there was anything.
+    pub fn publish(&mut self) -> Result<bool, Error> {
+        let next = begin(&self.objects, self.store.format(), &self.fs);
+        let full = std::mem::replace(&mut self.creator, next);
+        let any = !full.is_empty();
+        self.complete(full)?;
+        Ok(any)
+    }
+
+    /// Adds the blob of a pointer, so that a pack has what leads to its chunks.
+    pub fn put_pointer(&mut self, pointer: &Pointer) -> Result<ObjectId, Error> {
+        let bytes = pointer.to_bytes();
+        let mut encoder = Encoder::new(self.store.format(), Level::DEFAULT);
+        let id = encoder.id(Kind::Blob, &bytes);
+        if !self.is_known(&id) {
+            self.add_object(&encoder.encode_as(id, Kind::Blob, &bytes))?;
+        }
+        Ok(id)
+    }
+
     /// Makes everything durable and part of the repository. The packs; none if nothing was new.
     pub fn finish(mut self) -> Result<Vec<Created>, Error> {
-        let next = begin(&self.objects, self.store.format(), &self.fs);
-        let last = std::mem::replace(&mut self.creator, next);
-        self.complete(last)?;
+        self.publish()?;
         Ok(self.created)
     }
 }

@@ -112,8 +112,18 @@ fn patch(
     }
 }
 
-/// Writes bytes as a file of the work tree, under a temporary name first.
+/// Writes bytes as a file of the work tree. A file that is there is replaced when the new one is complete.
 pub fn write_file(target: &Target<'_>, bytes: &[u8]) -> Result<Metadata, Error> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    with_mode(&mut options, target.executable);
+    if let Ok(mut file) = options.open(target.path) {
+        let written = file.write_all(bytes).and_then(|()| file.metadata());
+        if written.is_err() {
+            let _ = std::fs::remove_file(target.path);
+        }
+        return written.during("write", target.path);
+    }
     let mut temporary = Temporary::create(target)?;
     temporary.file.write_all(bytes).during("write", &temporary.path)?;
     temporary.publish(target.path)

@@ -67,6 +67,29 @@ impl<T> Context<T> for io::Result<T> {
     }
 }
 
+/// Syncs files, all at once: file systems that keep a journal write it once for several that wait together. Returns the
+/// first failure in the order of `paths`.
+pub fn sync_files(fs: &dyn Fs, paths: &[PathBuf]) -> Result<(), Error> {
+    let Some((first, others)) = paths.split_first() else {
+        return Ok(());
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = others
+            .iter()
+            .map(|path| (path, scope.spawn(|| fs.sync_file(path))))
+            .collect();
+        let mut result = fs.sync_file(first).during("sync", first);
+        for (path, other) in others {
+            let synced = match other.join() {
+                Ok(synced) => synced.during("sync", path),
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            result = result.and(synced);
+        }
+        result
+    })
+}
+
 /// Replaces the file at `path` by one that holds `bytes`, or creates it: afterwards, and after any crash on the way,
 /// the file is the old one or the new one. `mode` is the Unix permission set of the new file, whatever the old had.
 /// The folder must exist.

@@ -12,8 +12,8 @@ mod publish;
 mod quarantine;
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use gix_hash::{ObjectId, oid};
 
@@ -25,6 +25,7 @@ pub use publish::PublishedPack;
 use crate::chunked;
 use crate::connectivity::{self, Question};
 use crate::durable::{self, Fs};
+use crate::pack::build::Builder;
 use crate::pack::index::{self, Indexed};
 use crate::progress::Progress;
 use crate::store::{Pack, Store};
@@ -81,12 +82,12 @@ pub struct Received {
 
 /// Packs in quarantine. Dropping it removes them.
 pub struct Import {
-    objects: PathBuf,
-    format: gix_hash::Kind,
     options: Options,
-    existing: Store,
+    existing: Arc<Store>,
     quarantine: Quarantine,
     packs: Vec<Indexed>,
+    /// What is there with the packs so far, once somebody asked.
+    view: OnceLock<Arc<Store>>,
 }
 
 impl std::fmt::Debug for Import {
@@ -101,13 +102,17 @@ impl std::fmt::Debug for Import {
 impl Import {
     /// Makes a quarantine in the object folder of a repository.
     pub fn begin(objects: &Path, format: gix_hash::Kind, options: Options) -> Result<Import, Error> {
+        Import::into_store(Arc::new(Store::open(objects, format)?), options)
+    }
+
+    /// Makes a quarantine in the object folder of a repository whose objects are open already.
+    pub fn into_store(existing: Arc<Store>, options: Options) -> Result<Import, Error> {
         Ok(Import {
-            existing: Store::open(objects, format)?,
-            quarantine: Quarantine::create(Arc::clone(&options.fs), objects)?,
-            objects: objects.to_owned(),
-            format,
+            quarantine: Quarantine::create(Arc::clone(&options.fs), existing.objects_dir())?,
+            existing,
             options,
             packs: Vec::new(),
+            view: OnceLock::new(),
         })
     }
 
@@ -125,7 +130,7 @@ impl Import {
         progress: &dyn Progress,
     ) -> Result<Received, Error> {
         let options = index::Options {
-            format: self.format,
+            format: self.existing.format(),
             threads: self.options.threads,
             memory: self.options.memory,
             limits: *limits,
@@ -142,13 +147,63 @@ impl Import {
         };
         if indexed.objects > 0 && self.packs.iter().all(|pack| pack.id != indexed.id) {
             self.packs.push(indexed);
+            self.view = OnceLock::new();
         }
         Ok(received)
     }
 
+    /// Begins a pack of objects that the caller has at hand, in quarantine. Only one at a time; see [`Import::adopt`].
+    pub fn builder(&self) -> Builder {
+        Builder::new(
+            Arc::clone(&self.options.fs),
+            &self.quarantine.packs().join("tmp_pack_built"),
+            self.existing.format(),
+        )
+    }
+
+    /// Takes a pack that was made with [`Import::builder`]. Its objects are the caller's own and not looked at, so that
+    /// [`Import::check`] does not see what they refer to.
+    pub fn adopt(&mut self, builder: Builder) -> Result<Received, Error> {
+        let built = builder.finish()?;
+        let fs = &*self.options.fs;
+        let pack = self.quarantine.packs().join(format!("pack-{}.pack", built.id));
+        built.write_index(fs, &pack.with_extension("idx"), &pack.with_extension("rev"))?;
+        fs.rename(&built.path, &pack)
+            .map_err(|source| durable::Error::new("rename", &built.path, source))?;
+        let received = Received {
+            id: built.id,
+            objects: built.objects,
+            bytes: built.bytes,
+        };
+        self.packs.push(Indexed {
+            id: built.id,
+            objects: built.objects,
+            bytes: built.bytes,
+            pack,
+            external: Vec::new(),
+        });
+        self.view = OnceLock::new();
+        Ok(received)
+    }
+
+    /// Brings everything in quarantine to the disk. Publishing does it anyway; doing it before keeps locks short.
+    pub fn sync(&self) -> Result<(), Error> {
+        for pack in &self.packs {
+            self.options
+                .fs
+                .sync_file(&pack.pack)
+                .map_err(|source| durable::Error::new("sync", &pack.pack, source))?;
+        }
+        Ok(())
+    }
+
     /// A view of the repository with the packs in quarantine.
-    pub fn store(&self) -> Result<Store, Error> {
-        Ok(Store::open(self.quarantine.path(), self.format)?)
+    pub fn store(&self) -> Result<Arc<Store>, Error> {
+        if let Some(view) = self.view.get() {
+            return Ok(Arc::clone(view));
+        }
+        let view = Arc::new(self.existing.beneath(self.quarantine.path())?);
+        Ok(Arc::clone(self.view.get_or_init(|| view)))
     }
 
     /// Answers whether everything that `tips` reach is there, in quarantine or in the repository. What `frontier`
@@ -163,7 +218,7 @@ impl Import {
         progress: &dyn Progress,
     ) -> Result<Connectivity, Error> {
         let store = self.store()?;
-        let received: Vec<&Pack> = store
+        let received: Vec<&Arc<Pack>> = store
             .packs()
             .iter()
             .filter(|pack| pack.path().starts_with(self.quarantine.path()))
@@ -197,31 +252,37 @@ impl Import {
     /// Packs that hold chunks of chunked files have a `.keep` file in any case, which stays.
     ///
     /// An error in the middle may leave whole packs behind, which do no harm.
-    pub fn publish(self, keep: bool) -> Result<Vec<PublishedPack>, Error> {
+    pub fn publish(mut self, keep: bool) -> Result<Vec<PublishedPack>, Error> {
+        self.publish_now(keep)
+    }
+
+    /// The same for an import that goes on: what is published is forgotten, and more packs may follow.
+    pub fn publish_now(&mut self, keep: bool) -> Result<Vec<PublishedPack>, Error> {
+        let packs = std::mem::take(&mut self.packs);
         let message = keep.then_some(self.options.keep_message.as_str());
-        if self.packs.is_empty() {
+        if packs.is_empty() {
             return Ok(Vec::new());
         }
-        let folder = self.objects.join("pack");
-        let chunks = self.packs_with_chunks()?;
+        let folder = self.existing.objects_dir().join("pack");
+        let chunks = packs_with_chunks(&packs, self.existing.format())?;
         if chunks.contains(&true) {
-            chunked::mark(&*self.options.fs, &self.objects)?;
+            chunked::mark(&*self.options.fs, self.existing.objects_dir())?;
         }
         Ok(publish::publish(
             &*self.options.fs,
-            &self.packs,
+            &packs,
             &chunks,
             &folder,
             message,
         )?)
     }
+}
 
-    /// Which of the packs hold chunks of chunked files.
-    fn packs_with_chunks(&self) -> Result<Vec<bool>, Error> {
-        let found = self.packs.iter().map(|indexed| {
-            let pack = Pack::open(&indexed.pack, self.format)?;
-            chunked::holds_chunks(&pack, self.format)
-        });
-        Ok(found.collect::<Result<_, _>>()?)
-    }
+/// Which of the packs hold chunks of chunked files.
+fn packs_with_chunks(packs: &[Indexed], format: gix_hash::Kind) -> Result<Vec<bool>, Error> {
+    let found = packs.iter().map(|indexed| {
+        let pack = Pack::open(&indexed.pack, format)?;
+        chunked::holds_chunks(&pack, format)
+    });
+    Ok(found.collect::<Result<_, _>>()?)
 }

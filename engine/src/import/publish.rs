@@ -40,10 +40,7 @@ pub(super) fn publish(
     keep: Option<&str>,
 ) -> Result<Vec<PublishedPack>, durable::Error> {
     for pack in packs {
-        for extension in ORDER {
-            let path = pack.pack.with_extension(extension);
-            fs.sync_file(&path).during("sync", &path)?;
-        }
+        durable::sync_files(fs, &ORDER.map(|extension| pack.pack.with_extension(extension)))?;
     }
     durable::create_dirs(fs, to, 0o777)?;
     let mut published = Vec::with_capacity(packs.len());
@@ -104,9 +101,8 @@ fn keep_file(fs: &dyn Fs, path: &Path, message: &str) -> Result<Option<PathBuf>,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
         Err(error) => return Err(durable::Error::new("create", path, error)),
     };
-    let written = writeln!(file, "{message}")
-        .during("write", path)
-        .and_then(|()| file.sync().during("sync", path));
+    // Not synced: after a power cut, nobody waits for the references any more.
+    let written = writeln!(file, "{message}").during("write", path);
     if let Err(error) = written {
         let _ = fs.unlink(path);
         return Err(error);
@@ -128,9 +124,9 @@ fn is_there(fs: &dyn Fs, pack: &Indexed, target: &Path) -> Result<bool, durable:
             return Ok(false);
         }
     }
-    for extension in ["pack", "idx"] {
-        let theirs = target.with_extension(extension);
-        fs.sync_file(&theirs).during("sync", &theirs)?;
-    }
+    durable::sync_files(
+        fs,
+        &["pack", "idx"].map(|extension| target.with_extension(extension)),
+    )?;
     Ok(true)
 }

@@ -21,7 +21,7 @@ use gix_ref::{FullName, Target};
 pub use edit::{Applied, Change, Edit, Expected};
 pub use error::Error;
 pub use names::{Match, matching, validate};
-pub use resolve::{Head, Resolved, head, peel, resolve};
+pub use resolve::{Head, Resolved, find, head, peel, resolve};
 pub use transaction::{Options, Transaction, apply};
 
 use crate::repository::{Repository, explain};

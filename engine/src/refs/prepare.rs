@@ -47,6 +47,8 @@ pub(super) struct Preparation<'r> {
     pub packed: Packed,
     pub patience: Duration,
     pub pack: bool,
+    /// Commits that will be there when the transaction is committed.
+    pub incoming: &'r [ObjectId],
     /// Names that the transaction creates.
     pub created: BTreeSet<BString>,
     /// Names that the transaction has locked.
@@ -282,6 +284,9 @@ impl Preparation<'_> {
     }
 
     fn check_object(&self, name: &BStr, id: ObjectId) -> Result<(), Error> {
+        if self.incoming.contains(&id) {
+            return Ok(());
+        }
         let header = self
             .repository
             .gix()

@@ -66,6 +66,11 @@ pub(super) fn follow(
     })
 }
 
+/// The object that a reference leads to, symbolic references followed; `None` where there is no such reference.
+pub fn find(repository: &Repository, name: &FullNameRef) -> Result<Option<ObjectId>, Error> {
+    Ok(follow(repository, name)?.map(|(_, id)| id))
+}
+
 /// Where `HEAD` of this work tree is.
 pub fn head(repository: &Repository) -> Result<Head, Error> {
     let head = super::validate("HEAD")?;

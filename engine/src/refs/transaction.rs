@@ -25,6 +25,9 @@ pub struct Options {
     /// Puts references that are new into `packed-refs`, without logs and without locks of their own: one file instead
     /// of one for each. This is for a fresh clone, which nobody else writes to.
     pub pack: bool,
+    /// Commits that are not in the repository yet, because the caller brings them in between preparing and committing:
+    /// so nothing is brought in for a change that cannot be made.
+    pub incoming: Vec<ObjectId>,
 }
 
 impl Default for Options {
@@ -32,6 +35,7 @@ impl Default for Options {
         Options {
             fs: durable::real(),
             pack: false,
+            incoming: Vec::new(),
         }
     }
 }
@@ -93,6 +97,7 @@ impl<'r> Transaction<'r> {
             packed: Packed::read(&*fs, repository.common_dir(), repository.format())?,
             patience: patience(repository, "core.filesRefLockTimeout", 100),
             pack: options.pack,
+            incoming: &options.incoming,
             fs,
             created: BTreeSet::new(),
             taken: BTreeSet::new(),

@@ -17,7 +17,8 @@ enum Held<'c> {
     File(&'c File),
 }
 
-/// The configuration that applies outside of any repository: system, user, environment and command line.
+/// Configuration on its own: what applies outside of any repository (system, user, environment and command line), or a
+/// copy of what applies in one.
 #[derive(Debug)]
 pub struct Settings(File);
 
@@ -36,6 +37,22 @@ impl<'c> Config<'c> {
             Held::Snapshot(snapshot) => snapshot.plumbing(),
             Held::File(file) => file,
         }
+    }
+
+    /// A copy of all values, which needs no repository. Without those that gix makes of single variables, such as
+    /// `GIT_SSL_CAINFO`: they would outrank what configuration says of one URL, and of an environment that is given
+    /// explicitly they know nothing.
+    pub fn to_settings(&self) -> Settings {
+        let mut file = self.file().clone();
+        let made: Vec<_> = file
+            .sections_and_ids()
+            .filter(|(section, _)| section.meta().source == Source::EnvOverride)
+            .map(|(_, id)| id)
+            .collect();
+        for id in made {
+            file.remove_section_by_id(id);
+        }
+        Settings(file)
     }
 
     /// The last value.

@@ -1,7 +1,7 @@
 //! Finds objects in many packs with one look instead of one for each pack.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use gix_hash::oid;
 
@@ -31,7 +31,7 @@ struct Table {
 
 impl Lookup {
     /// The first position that has the object. `starts` has the first position of each pack, then their number.
-    pub(super) fn find(&self, packs: &[Pack], starts: &[u32], id: &oid) -> Option<u32> {
+    pub(super) fn find(&self, packs: &[Arc<Pack>], starts: &[u32], id: &oid) -> Option<u32> {
         if packs.len() <= FEW {
             return one_by_one(packs, starts, id);
         }
@@ -51,13 +51,13 @@ impl Lookup {
 }
 
 /// Prepares for so many lookups that every object may be asked for.
-pub(super) fn prepare(packs: &[Pack]) {
+pub(super) fn prepare(packs: &[Arc<Pack>]) {
     if packs.len() <= FEW {
-        packs.iter().for_each(Pack::prepare_find);
+        packs.iter().for_each(|pack| pack.prepare_find());
     }
 }
 
-fn one_by_one(packs: &[Pack], starts: &[u32], id: &oid) -> Option<u32> {
+fn one_by_one(packs: &[Arc<Pack>], starts: &[u32], id: &oid) -> Option<u32> {
     packs
         .iter()
         .zip(starts)
@@ -66,7 +66,7 @@ fn one_by_one(packs: &[Pack], starts: &[u32], id: &oid) -> Option<u32> {
 
 impl Table {
     /// `None` if too many ids want the same slots, or there is no memory.
-    fn new(packs: &[Pack], starts: &[u32]) -> Option<Table> {
+    fn new(packs: &[Arc<Pack>], starts: &[u32]) -> Option<Table> {
         let total = *starts.last()? as usize;
         let size = total.checked_add(total / 2)?.max(2).checked_next_power_of_two()?;
         let mut slots = Vec::new();
@@ -88,7 +88,7 @@ impl Table {
         Some(table)
     }
 
-    fn find(&self, packs: &[Pack], starts: &[u32], id: &oid) -> Option<u32> {
+    fn find(&self, packs: &[Arc<Pack>], starts: &[u32], id: &oid) -> Option<u32> {
         match self.probe(packs, starts, id) {
             Some((slot, true)) => Some(self.slots[slot]),
             _ => None,
@@ -96,7 +96,7 @@ impl Table {
     }
 
     /// The slot that has the object, or else the one where it would go. `None` if neither is near.
-    fn probe(&self, packs: &[Pack], starts: &[u32], id: &oid) -> Option<(usize, bool)> {
+    fn probe(&self, packs: &[Arc<Pack>], starts: &[u32], id: &oid) -> Option<(usize, bool)> {
         let prefix = u64::from_be_bytes(*id.as_bytes().first_chunk()?);
         let first = (prefix >> self.shift) as usize;
         for slot in (first..first + FARTHEST).map(|slot| slot & (self.slots.len() - 1)) {

@@ -15,6 +15,39 @@ const LONGEST_HEADER: usize = 32;
 /// What is read of a file at once.
 const PIECE: usize = 32 * 1024;
 
+/// In which of the folders `00` to `ff` there was anything when this was made. Spares whoever asks for many objects, most
+/// of them absent, a system call for each.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LooseFolders([bool; 256]);
+
+impl LooseFolders {
+    /// Looks into the object folders of `store`. What cannot be read may hold everything.
+    pub(crate) fn of(store: &Store) -> LooseFolders {
+        let mut present = [false; 256];
+        for folder in store.object_dirs() {
+            let Ok(entries) = fs::read_dir(folder) else {
+                return LooseFolders([true; 256]);
+            };
+            for entry in entries {
+                let Ok(entry) = entry else {
+                    return LooseFolders([true; 256]);
+                };
+                let name = entry.file_name();
+                let number = name.to_str().filter(|name| name.len() == 2);
+                if let Some(number) = number.and_then(|name| u8::from_str_radix(name, 16).ok()) {
+                    present[usize::from(number)] = true;
+                }
+            }
+        }
+        LooseFolders(present)
+    }
+
+    /// False if the object had no file of its own.
+    pub(crate) fn may_hold(&self, id: &oid) -> bool {
+        self.0[usize::from(id.first_byte())]
+    }
+}
+
 /// An open loose object of which the header is known.
 struct Opened {
     id: ObjectId,

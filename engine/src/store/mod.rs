@@ -21,7 +21,8 @@ mod verify;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use gix_hash::oid;
 use gix_object::Kind;
@@ -31,6 +32,7 @@ pub use cache::Cache;
 pub use commit_graph::CommitGraph;
 pub use error::{Error, Fault};
 use lookup::Lookup;
+pub(crate) use loose::LooseFolders;
 pub use pack::Pack;
 pub use reader::Reader;
 
@@ -69,7 +71,10 @@ pub struct Store {
     objects: PathBuf,
     alternates: Vec<PathBuf>,
     ignored_alternates: Vec<PathBuf>,
-    packs: Vec<Pack>,
+    /// Shared with stores that were made from this one.
+    packs: Vec<Arc<Pack>>,
+    /// When the folders of packs had last changed before they were read.
+    changed: Vec<Option<SystemTime>>,
     /// The position of the first object of each pack, then the number of all.
     starts: Vec<u32>,
     lookup: Lookup,
@@ -98,37 +103,53 @@ impl Store {
             path: objects.to_owned(),
             source,
         })?;
+        let changed = folders(objects, &alternates.folders).map(changed).collect();
         let mut paths = pack_paths(objects)?;
         for folder in &alternates.folders {
             paths.extend(pack_paths(folder)?);
         }
-        let mut packs = Vec::with_capacity(paths.len());
-        let mut starts = vec![0u32];
-        let mut count = 0u32;
-        for path in &paths {
-            let pack = Pack::open(path, format)?;
-            if paths.len() <= OPENED_EAGERLY {
-                pack.open_data()?;
-            }
-            count = count
-                .checked_add(pack.len())
-                .ok_or_else(|| Error::TooManyObjects {
-                    path: objects.to_owned(),
-                })?;
-            starts.push(count);
-            packs.push(pack);
-        }
+        let packs = open_packs(&paths, format)?;
         Ok(Store {
+            starts: starts_of(&packs, objects)?,
             format,
             objects: objects.to_owned(),
             alternates: alternates.folders,
             ignored_alternates: alternates.ignored,
             packs,
-            starts,
+            changed,
             lookup: Lookup::default(),
             options,
             readers: Mutex::new(Vec::new()),
         })
+    }
+
+    /// A view of the objects in `objects`, a folder that has this store's as its alternates: its packs are opened, those
+    /// of this store are shared with it. For a quarantine, which has nothing but packs.
+    pub(crate) fn beneath(&self, objects: &Path) -> Result<Store, Error> {
+        let mut alternates = vec![self.objects.clone()];
+        alternates.extend_from_slice(&self.alternates);
+        let mut packs = open_packs(&pack_paths(objects)?, self.format)?;
+        packs.extend(self.packs.iter().cloned());
+        let mut changed = vec![changed(objects)];
+        changed.extend_from_slice(&self.changed);
+        Ok(Store {
+            starts: starts_of(&packs, objects)?,
+            format: self.format,
+            objects: objects.to_owned(),
+            alternates,
+            ignored_alternates: Vec::new(),
+            packs,
+            changed,
+            lookup: Lookup::default(),
+            options: self.options.clone(),
+            readers: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Whether the packs are still those that this store opened, as far as their folders tell. Packs that are added
+    /// while it is asked, or in the same tick of the file system's clock, may go unnoticed.
+    pub fn is_current(&self) -> bool {
+        self.object_dirs().map(changed).eq(self.changed.iter().copied())
     }
 
     /// The hash function of the repository.
@@ -157,7 +178,7 @@ impl Store {
     }
 
     /// The packs in the order of their positions: those of the own folder by name, then those of each alternate.
-    pub fn packs(&self) -> &[Pack] {
+    pub fn packs(&self) -> &[Arc<Pack>] {
         &self.packs
     }
 
@@ -279,7 +300,7 @@ impl Store {
 
     /// The own object folder, then the alternates.
     fn object_dirs(&self) -> impl Iterator<Item = &Path> {
-        std::iter::once(self.objects.as_path()).chain(self.alternates.iter().map(PathBuf::as_path))
+        folders(&self.objects, &self.alternates)
     }
 
     /// Lends a reader from the pool.
@@ -305,6 +326,42 @@ impl Store {
                 .unwrap_or_else(|| self.objects.clone()),
         }
     }
+}
+
+/// The repository's own object folder, then those that it borrows from.
+fn folders<'a>(objects: &'a Path, alternates: &'a [PathBuf]) -> impl Iterator<Item = &'a Path> {
+    std::iter::once(objects).chain(alternates.iter().map(PathBuf::as_path))
+}
+
+/// When packs were last added to an object folder, or removed. `None` where there is no folder of packs.
+fn changed(objects: &Path) -> Option<SystemTime> {
+    fs::metadata(objects.join("pack")).ok()?.modified().ok()
+}
+
+fn open_packs(paths: &[PathBuf], format: gix_hash::Kind) -> Result<Vec<Arc<Pack>>, Error> {
+    let open = |path: &PathBuf| {
+        let pack = Pack::open(path, format)?;
+        if paths.len() <= OPENED_EAGERLY {
+            pack.open_data()?;
+        }
+        Ok(Arc::new(pack))
+    };
+    paths.iter().map(open).collect()
+}
+
+/// The position of the first object of each pack, then the number of all.
+fn starts_of(packs: &[Arc<Pack>], objects: &Path) -> Result<Vec<u32>, Error> {
+    let mut starts = vec![0u32];
+    let mut count = 0u32;
+    for pack in packs {
+        count = count
+            .checked_add(pack.len())
+            .ok_or_else(|| Error::TooManyObjects {
+                path: objects.to_owned(),
+            })?;
+        starts.push(count);
+    }
+    Ok(starts)
 }
 
 /// The packs of an object folder that have an index, sorted by name. As in Git, a pack without an index does not count,

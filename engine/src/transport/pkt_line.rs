@@ -30,8 +30,28 @@ pub enum Error {
     Invalid(String),
 }
 
+/// The end of a message, as it is sent.
+pub const FLUSH: &[u8] = b"0000";
+/// The end of a section, as it is sent.
+pub const DELIMITER: &[u8] = b"0001";
+/// The most that one frame carries.
+pub const LONGEST: usize = 65_516;
+
 /// Digits of the length in front of each frame, which counts them too.
 const PREFIX: usize = 4;
+
+/// Appends a frame with `payload` to `out`.
+pub fn data(out: &mut Vec<u8>, payload: &[u8]) -> Result<(), Error> {
+    if payload.len() > LONGEST {
+        return Err(Error::Invalid(format!(
+            "{} bytes are more than a frame carries",
+            payload.len()
+        )));
+    }
+    out.extend_from_slice(format!("{:04x}", payload.len() + PREFIX).as_bytes());
+    out.extend_from_slice(payload);
+    Ok(())
+}
 
 /// Reads frames from a stream, one after the other, in memory of one frame.
 #[derive(Debug)]
@@ -49,6 +69,16 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// The stream, to write to what is read from.
+    pub fn get_mut(&mut self) -> &mut R {
+        &mut self.inner
+    }
+
+    /// The payload of the last frame that had one.
+    pub fn payload(&self) -> &[u8] {
+        &self.buffer
+    }
+
     /// The next frame; `None` where the stream ends between two frames.
     pub fn line(&mut self) -> Result<Option<Line<'_>>, Error> {
         let mut prefix = [0; PREFIX];
@@ -63,6 +93,9 @@ impl<R: Read> Reader<R> {
             // A prefix alone is never data.
             PacketLineOrWantedSize::Line(PacketLineRef::Data(_)) => return Ok(Some(Line::Data(&[]))),
         };
+        if wanted > LONGEST {
+            return Err(Error::Invalid(format!("a frame of {wanted} bytes")));
+        }
         self.buffer.resize(wanted, 0);
         self.inner.read_exact(&mut self.buffer)?;
         match decode::to_data_line(&self.buffer).map_err(|error| Error::Invalid(error.to_string()))? {
@@ -108,8 +141,18 @@ mod tests {
     }
 
     #[test]
+    fn frames_are_written() {
+        let mut out = Vec::new();
+        data(&mut out, b"a\n").expect("short");
+        data(&mut out, b"").expect("empty");
+        assert_eq!(out, b"0006a\n0004");
+        assert!(data(&mut out, &[0; LONGEST]).is_ok());
+        assert!(data(&mut out, &[0; LONGEST + 1]).is_err());
+    }
+
+    #[test]
     fn what_is_no_frame_is_an_error() {
-        for bad in [&b"00"[..], b"zzzz", b"0003", b"0009abc", b"ffffab"] {
+        for bad in [&b"00"[..], b"zzzz", b"0003", b"0009abc", b"ffffab", b"fff1"] {
             assert!(Reader::new(bad).line().is_err(), "{bad:?}");
         }
     }

@@ -210,6 +210,18 @@ impl Objects {
         set
     }
 
+    /// Adds what the caller knows of earlier versions: pairs of an object of the set and one that the receiver has. The
+    /// walk's own knowledge comes first.
+    pub fn add_predecessors(&mut self, store: &Store, pairs: Vec<(ObjectId, ObjectId)>) {
+        let known = pairs.into_iter().filter_map(|(id, earlier)| {
+            let number = self.number(store, &id)?;
+            (self.predecessor(number).is_none() && store.contains(&earlier)).then_some((number, earlier))
+        });
+        let mut all: Vec<(u32, ObjectId)> = known.collect();
+        all.append(&mut self.predecessors);
+        self.set_predecessors(all);
+    }
+
     /// How many lists and chunks of chunked files in the set are not in the store. Their pointers are complete objects
     /// without them, so this is no error of the walk; whoever promises that files are complete has to look here.
     pub fn absent_chunks(&self) -> u64 {

@@ -57,6 +57,8 @@ pub enum Command {
     DeviceExport(DeviceExport),
     /// Make an empty store
     Init(Init),
+    /// Make an empty store on a branch of a Git repository
+    CarrierInit(CarrierInit),
     /// Get a repository out of a store
     Clone(Clone),
     /// Encrypt branches and tags into a store
@@ -118,6 +120,25 @@ pub struct Init {
     pub key: PathBuf,
 }
 
+/// Makes an empty store on a branch of a Git repository.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The repository may hold other branches, which are left alone; the store is its branch git-remote-e2ee. Where --remote is a
+path with nothing there, a bare repository is made.
+
+Examples:
+  git-e2ee carrier-init --remote https://git.example.org/alice/notes.git --key notes.key.json
+  git-e2ee carrier-init --remote alice@git.example.org:notes.git --key notes.key.json
+  git-e2ee carrier-init --remote /mnt/nas/notes.git --key notes.key.json")]
+pub struct CarrierInit {
+    /// Repository: anything that Git can push to, with or without git+ in front
+    #[arg(long, value_name = "URL")]
+    pub remote: OsString,
+    /// Device key of the founder
+    #[arg(long, value_name = "FILE")]
+    pub key: PathBuf,
+}
+
 /// How to find a store when no remote is named.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Place {
@@ -139,7 +160,7 @@ Examples:
   git-e2ee clone --key notes.key.json e2ee::/mnt/nas/notes
   git-e2ee clone --bare --key notes.key.json /mnt/nas/notes backup.git")]
 pub struct Clone {
-    /// Where the store is: e2ee::/path or /path
+    /// Where the store is: e2ee::/path, e2ee::git+https://host/repository.git, or either without e2ee::
     pub url: OsString,
     /// Folder to create; by default named after the store
     pub directory: Option<PathBuf>,
@@ -362,6 +383,7 @@ mod tests {
             "keygen --output k.json --repository-root 00ff",
             "device-export --key k.json --output d.json",
             "init --storage /s --key k.json",
+            "carrier-init --remote ssh://host/s.git --key k.json",
             "push --storage /s --key k.json --ref refs/heads/main",
             "push --storage /s --key k.json --repo . --ref refs/heads/main --force",
             "fetch --storage /s --key k.json --repo . --remote-name e2ee",

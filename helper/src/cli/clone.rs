@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::app::{App, bytes};
 use super::args::Clone;
-use super::exit::Failure;
+use super::exit::{Failure, warn};
 use super::place::{self, Place};
 use super::progress::amount;
 use super::ref_edits::{RefEdit, apply, apply_packed, detach, set_symbolic};
@@ -57,9 +57,8 @@ pub fn run(app: &App, args: &Clone) -> Result<Report, Failure> {
     let target = NewFolder::claim(&directory)?;
 
     // The object format has to be known before there is a repository to fetch into.
-    let view = Place::open(url.clone(), key.clone(), None, None, &here)?
-        .remote(&app.display)
-        .list(None)?;
+    let place = Place::open(url.clone(), key.clone(), None, None, &here)?;
+    let view = place.remote(&app.display).list(None)?;
     wanted_branch(args, &view)?;
     let init = Init {
         bare: args.bare,
@@ -74,7 +73,7 @@ pub fn run(app: &App, args: &Clone) -> Result<Report, Failure> {
 
     let settings = place::settings_of(Some(&repository))?;
     let remote = Remote::find(&settings, args.origin.as_str().into());
-    let place = Place::open(url.clone(), key, Some(&repository), remote.as_ref(), &here)?;
+    let place = place.remembered_in(&repository, remote.as_ref(), &here);
     let local = Local::open(&repository)?;
     let fetched = place
         .remote(&app.display)
@@ -97,11 +96,8 @@ fn check_remote_name(name: &str) -> Result<(), Failure> {
 
 fn default_name(url: &StorageUrl, bare: bool) -> Result<String, Failure> {
     let name = url
-        .directory()
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
-    let name =
-        name.ok_or_else(|| Failure::usage(format!("{url} has no name")).next("name the folder to create"))?;
+        .name()
+        .ok_or_else(|| Failure::usage(format!("{url} has no name")).next("name the folder to create"))?;
     Ok(if bare && !name.ends_with(".git") {
         format!("{name}.git")
     } else {
@@ -129,13 +125,13 @@ fn wanted_branch(args: &Clone, view: &View) -> Result<Option<String>, Failure> {
 }
 
 fn configure(repository: &mut Repository, args: &Clone, url: &StorageUrl, key: &Path) -> Result<(), Failure> {
-    let unfit = |_| Failure::failed("a path cannot be stored in Git's configuration");
-    let location = gix::path::into_bstr(url.directory()).map_err(unfit)?.into_owned();
-    let key = gix::path::into_bstr(key).map_err(unfit)?.into_owned();
+    let unfit = || Failure::failed("a path cannot be stored in Git's configuration");
+    let location = url.secret_text().map_err(|_| unfit())?;
+    let key = gix::path::into_bstr(key).map_err(|_| unfit())?.into_owned();
     let name = &args.origin;
     let setting = |last: &str| format!("remote.{name}.{last}");
     repository.edit_config(|edit| -> Result<(), repository::Error> {
-        edit.set(setting("url"), bstr::concat([b"e2ee::", location.as_bytes()]))?;
+        edit.set(setting("url"), location.as_bytes())?;
         // A bare clone has the branches themselves and follows nothing, as with Git.
         if !args.bare {
             edit.set(setting("fetch"), format!("+refs/heads/*:refs/remotes/{name}/*"))?;
@@ -224,6 +220,12 @@ fn check_out(app: &App, args: &Clone, repository: &Repository, head: &Head) -> R
     };
     let Some(commit) = commit else { return Ok(0) };
     let summary = checkout::checkout(repository, commit, work_dir, &app.display)?;
+    for (path, reason) in &summary.pointers {
+        warn(&format!("'{path}' stays a pointer: {reason}"));
+    }
+    if summary.chunked > 0 && !app.global.quiet {
+        warn("there are chunked files; so that Git can handle them, run in the clone: git chunk install");
+    }
     Ok(summary.files as u64)
 }
 

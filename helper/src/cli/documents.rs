@@ -8,33 +8,32 @@ use super::args::{Cli, Completions, Man};
 use super::exit::Failure;
 use super::report::Report;
 
-/// The completion script for a shell.
+/// The completion script of `git-e2ee` for a shell.
 pub fn completions(args: &Completions) -> Result<Report, Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "git-e2ee", &mut script);
-    let script = String::from_utf8_lossy(&script).into_owned();
-    let json =
-        serde_json::json!({"command": "completions", "shell": args.shell.to_string(), "script": script});
-    Ok(Report::data(script, json))
+    Ok(completions_of(Cli::command(), args.shell))
 }
 
-/// One manual page for the program and one for each command.
+/// One manual page for `git-e2ee` and one for each of its commands.
 pub fn man(args: &Man) -> Result<Report, Failure> {
+    man_of(Cli::command(), &args.directory)
+}
+
+/// The completion script of a program for a shell.
+pub fn completions_of(mut command: clap::Command, shell: clap_complete::Shell) -> Report {
+    let mut script = Vec::new();
+    let name = command.get_name().to_owned();
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    let script = String::from_utf8_lossy(&script).into_owned();
+    let json = serde_json::json!({"command": "completions", "shell": shell.to_string(), "script": script});
+    Report::data(script, json)
+}
+
+/// One manual page for a program and one for each of its commands, and theirs.
+pub fn man_of(mut root: clap::Command, directory: &Path) -> Result<Report, Failure> {
     let mut written = Vec::new();
-    let mut root = Cli::command();
     root.build();
-    write_page(&root, "git-e2ee", &args.directory, &mut written)?;
-    for command in root
-        .get_subcommands()
-        .filter(|command| command.get_name() != "help")
-    {
-        write_page(
-            command,
-            &format!("git-e2ee-{}", command.get_name()),
-            &args.directory,
-            &mut written,
-        )?;
-    }
+    let name = root.get_name().to_owned();
+    write_pages(&root, &name, directory, &mut written)?;
     let text = written
         .iter()
         .fold(String::new(), |text, path| text + path + "\n");
@@ -44,7 +43,7 @@ pub fn man(args: &Man) -> Result<Report, Failure> {
     ))
 }
 
-fn write_page(
+fn write_pages(
     command: &clap::Command,
     name: &str,
     directory: &Path,
@@ -56,6 +55,12 @@ fn write_page(
     std::fs::write(&path, page)
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
     written.push(path.display().to_string());
+    let inner = command
+        .get_subcommands()
+        .filter(|inner| inner.get_name() != "help");
+    for inner in inner {
+        write_pages(inner, &format!("{name}-{}", inner.get_name()), directory, written)?;
+    }
     Ok(())
 }
 

@@ -21,6 +21,8 @@ pub enum Code {
     Failed = 1,
     /// The command line is wrong.
     Usage = 2,
+    /// All was done that could be, but some sources could not be read, or changed while they were.
+    Partial = 3,
     /// There is no store where one was expected.
     NoStore = 10,
     /// Another process holds a lock.
@@ -29,20 +31,24 @@ pub enum Code {
     CannotOpen = 12,
     /// What the store holds is damaged, forged or older than what was seen before.
     Integrity = 13,
+    /// What was to be stored holds a secret. Nothing of it was stored.
+    Secret = 14,
     /// The user stopped it.
     Interrupted = 130,
 }
 
 impl Code {
     /// Every code with the name that `--json` and the documentation use.
-    pub const ALL: [(Code, &'static str); 8] = [
+    pub const ALL: [(Code, &'static str); 10] = [
         (Code::Done, "done"),
         (Code::Failed, "failed"),
         (Code::Usage, "usage"),
+        (Code::Partial, "partial"),
         (Code::NoStore, "no-store"),
         (Code::Locked, "locked"),
         (Code::CannotOpen, "cannot-open"),
         (Code::Integrity, "integrity"),
+        (Code::Secret, "secret"),
         (Code::Interrupted, "interrupted"),
     ];
 }
@@ -142,16 +148,16 @@ impl From<remote::Error> for Failure {
             remote::Kind::Interrupted => Code::Interrupted,
         };
         let next = match code {
-            Code::NoStore => {
-                Some("check the path, or make a store with: git-e2ee init --storage DIR --key FILE")
-            }
+            Code::NoStore => Some(
+                "check the path, or make a store with: git-e2ee init (a folder) or git-e2ee carrier-init (a Git repository)",
+            ),
             Code::Locked => Some("try again when the other process has ended"),
             Code::CannotOpen => {
                 Some("use the right key, or ask an administrator of the store to add this device")
             }
             Code::Integrity => Some("nothing of it was used; compare with: git-e2ee verify"),
             Code::Interrupted => Some("the same command again finishes the job"),
-            Code::Done | Code::Failed | Code::Usage => None,
+            Code::Done | Code::Failed | Code::Usage | Code::Partial | Code::Secret => None,
         };
         Failure {
             code,
@@ -251,7 +257,7 @@ mod tests {
     #[test]
     fn the_numbers_are_the_documented_ones() {
         let numbers: Vec<u8> = Code::ALL.iter().map(|(code, _)| *code as u8).collect();
-        assert_eq!(numbers, [0, 1, 2, 10, 11, 12, 13, 130]);
+        assert_eq!(numbers, [0, 1, 2, 3, 10, 11, 12, 13, 14, 130]);
         let documented = include_str!("../../../docs/exit-codes.md");
         for (code, name) in Code::ALL {
             let row = format!("| {} | `{name}` |", code as u8);

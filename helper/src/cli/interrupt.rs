@@ -1,9 +1,12 @@
 //! The user's wish to stop.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use std::sync::{Arc, OnceLock};
+
 use signal_hook::consts::signal::{SIGINT, SIGTERM};
+
+static WATCHED: OnceLock<Interrupt> = OnceLock::new();
 
 /// Set by the first interrupt; shared by everything that runs long.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +24,15 @@ impl Interrupt {
                 let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
             }
         }
-        Interrupt(flag)
+        let interrupt = Interrupt(flag);
+        // Only the first watch of a process is ever asked for from afar.
+        let _ = WATCHED.set(interrupt.clone());
+        interrupt
+    }
+
+    /// What this process watches, for those who are too far from its beginning to be handed it.
+    pub fn of_process() -> Option<&'static Interrupt> {
+        WATCHED.get()
     }
 
     /// Whether to stop.

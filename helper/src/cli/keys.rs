@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use bstr::ByteSlice as _;
 use serde_json::json;
 
-use super::app::App;
-use super::args::{DeviceExport, Init, Keygen};
+use super::app::{App, bytes};
+use super::args::{CarrierInit, DeviceExport, Init, Keygen};
 use super::exit::Failure;
-use super::place::{self, directory};
+use super::place;
 use super::report::Report;
 use crate::config::StorageUrl;
 use crate::protocol::{DeviceKey, RepositoryRoot, key_file};
@@ -58,15 +59,31 @@ pub fn device_export(args: &DeviceExport) -> Result<Report, Failure> {
 
 /// Makes an empty store.
 pub fn init(app: &App, args: &Init) -> Result<Report, Failure> {
-    let url = StorageUrl::Directory(absolute(&args.storage)?);
-    let key_path = absolute(&args.key)?;
-    let key = key_file::read(&key_path)?;
-    let storage = directory(&url)?;
-    refuse_foreign(url.directory())?;
+    let folder = absolute(&args.storage)?;
+    let key = absolute(&args.key)?;
+    key_file::read(&key)?;
+    refuse_foreign(&folder)?;
+    found(app, "init", &StorageUrl::Directory(folder), &key)
+}
+
+/// Begins a store on a branch of a Git repository.
+pub fn carrier_init(app: &App, args: &CarrierInit) -> Result<Report, Failure> {
+    let text = bytes(&args.remote)?;
+    let location = text.strip_prefix(b"e2ee::").unwrap_or(&text);
+    let location = location.strip_prefix(b"git+").unwrap_or(location).as_bstr();
+    let url = StorageUrl::carrier(location, &place::current_folder()?)?;
+    found(app, "carrier-init", &url, &absolute(&args.key)?)
+}
+
+fn found(app: &App, command: &str, url: &StorageUrl, key_path: &Path) -> Result<Report, Failure> {
+    let key = key_file::read(key_path)?;
+    let repository = app.repository(None)?;
+    let base = place::base_of(repository.as_ref())?;
+    let storage = place::storage(url, repository.as_ref(), &base)?;
     let patience = place::patience(&app.display);
-    let founded = remote::init(&storage, &key, &key_path, ingot_engine::durable::real(), patience)?;
+    let founded = remote::init(&*storage, &key, key_path, ingot_engine::durable::real(), patience)?;
     let json = json!({
-        "command": "init",
+        "command": command,
         "url": url.to_string(),
         "head": founded.manifest.to_string(),
         "repository_root": key.root().to_string(),

@@ -9,10 +9,12 @@ pub mod documents;
 pub mod exit;
 pub mod fetch;
 pub mod follow;
+pub mod incoming;
 pub mod interrupt;
 pub mod keys;
 pub mod local_refs;
 pub mod ls_remote;
+pub mod messages;
 pub mod place;
 pub mod progress;
 pub mod push;
@@ -44,7 +46,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
             let _ = error.print();
             return Code::Done;
         }
-        Err(error) => return Failure::usage(usage(&error)).report("git-e2ee"),
+        Err(error) => return Failure::usage(usage(&error, "git-e2ee")).report("git-e2ee"),
     };
     let Cli { global, command } = cli;
     let (json, quiet) = (global.json, global.quiet);
@@ -67,6 +69,7 @@ fn run(app: &App, command: Command) -> Result<Report, Failure> {
         Command::Keygen(args) => keys::keygen(&args),
         Command::DeviceExport(args) => keys::device_export(&args),
         Command::Init(args) => keys::init(app, &args),
+        Command::CarrierInit(args) => keys::carrier_init(app, &args),
         Command::Clone(args) => clone::run(app, &args),
         Command::Push(args) => push::run(app, args),
         Command::Fetch(args) => fetch::run(app, args),
@@ -93,8 +96,8 @@ fn words(
     }
 }
 
-/// What clap has to say, on one line.
-fn usage(error: &clap::Error) -> String {
+/// What clap has to say about a wrong command line of a program, on one line.
+pub fn usage(error: &clap::Error, program: &str) -> String {
     let text = error.render().to_string();
     let mut parts: Vec<String> = Vec::new();
     for paragraph in text.split("\n\n") {
@@ -109,7 +112,7 @@ fn usage(error: &clap::Error) -> String {
             parts.push(paragraph.to_owned());
         }
     }
-    parts.push("see: git-e2ee --help".to_owned());
+    parts.push(format!("see: {program} --help"));
     parts.join("; ")
 }
 
@@ -129,14 +132,18 @@ mod tests {
             "push --forc",
         ] {
             let error = Cli::try_parse_from(std::iter::once("git-e2ee").chain(line.split(' '))).unwrap_err();
-            let text = usage(&error);
+            let text = usage(&error, "git-e2ee");
             assert!(
                 !text.contains('\n') && !text.contains("error:") && text.ends_with("--help"),
                 "{text}"
             );
         }
         let error = Cli::try_parse_from(["git-e2ee", "keygen"]).unwrap_err();
-        assert!(usage(&error).contains("--output <FILE>"), "{}", usage(&error));
+        assert!(
+            usage(&error, "git-e2ee").contains("--output <FILE>"),
+            "{}",
+            usage(&error, "git-e2ee")
+        );
     }
 
     #[test]

@@ -7,15 +7,18 @@ use std::time::Duration;
 use bstr::{BStr, BString, ByteSlice as _};
 use ingot_engine::durable::{self, Fs};
 use ingot_engine::progress::Progress;
-use ingot_engine::repository::Repository;
+use ingot_engine::repository::{Config, Repository};
+use ingot_engine::transport::{self, Address, Direction, Options};
 
 use super::exit::Failure;
-use crate::config::{Remote as Configured, Settings, StorageUrl, find_key};
+use super::messages::Shown;
+use crate::config::{GitUrl, Remote as Configured, Settings, StorageUrl, find_key};
 use crate::flock::Patience;
 use crate::protocol::{DeviceKey, key_file};
 use crate::remote::{Memory, Remote, Seen};
-use crate::storage::Storage;
+use crate::storage::carrier::{Carrier, NetworkPlace, cache_root, network_identity};
 use crate::storage::directory::Directory;
+use crate::storage::{self, Storage};
 
 /// How long to stand in line for a lock that another process holds.
 const WAIT: Duration = Duration::from_secs(30);
@@ -26,7 +29,7 @@ pub struct Place {
     pub url: StorageUrl,
     /// The file of the key.
     pub key_file: PathBuf,
-    storage: Directory,
+    storage: Box<dyn Storage>,
     key: DeviceKey,
     memory: Option<Memory>,
     fs: Arc<dyn Fs>,
@@ -46,12 +49,8 @@ impl Place {
     ) -> Result<Place, Failure> {
         let fs = durable::real();
         let key = key_file::read(&key_file)?;
-        let storage = directory(&url)?;
-        let memory = repository.map(|repository| Memory {
-            git_dir: repository.git_dir().to_owned(),
-            name: remote.map(|remote| remote.name.to_vec()),
-            stores: remote.map(|remote| identities(remote, base)).unwrap_or_default(),
-        });
+        let storage = storage(&url, repository, base)?;
+        let memory = repository.map(|repository| memory(repository, remote, base));
         Ok(Place {
             url,
             key_file,
@@ -63,9 +62,20 @@ impl Place {
         })
     }
 
+    /// The same store, from now on as the remote of a repository that was made meanwhile.
+    pub fn remembered_in(
+        mut self,
+        repository: &Repository,
+        remote: Option<&Configured>,
+        base: &Path,
+    ) -> Place {
+        self.memory = Some(memory(repository, remote, base));
+        self
+    }
+
     /// The store.
     pub fn storage(&self) -> &dyn Storage {
-        &self.storage
+        &*self.storage
     }
 
     /// The key.
@@ -81,7 +91,7 @@ impl Place {
     /// The store and its key, ready for an operation.
     pub fn remote<'a>(&'a self, progress: &'a dyn Progress) -> Remote<'a> {
         Remote {
-            storage: &self.storage,
+            storage: &*self.storage,
             key: &self.key,
             memory: self.memory.clone(),
             fs: self.fs(),
@@ -93,9 +103,69 @@ impl Place {
     }
 }
 
-/// The store in a folder.
-pub fn directory(url: &StorageUrl) -> Result<Directory, Failure> {
-    Ok(Directory::new(url.directory(), durable::real()).map_err(crate::remote::Error::from)?)
+/// The store at a location. Settings of `repository`, or those that hold outside of any, say how to reach it; relative
+/// paths in them start at `base`.
+pub fn storage(
+    url: &StorageUrl,
+    repository: Option<&Repository>,
+    base: &Path,
+) -> Result<Box<dyn Storage>, Failure> {
+    let fs = durable::real();
+    let storage: Result<Box<dyn Storage>, storage::Error> = match url {
+        StorageUrl::Directory(path) => Directory::new(path, fs).map(|store| Box::new(store) as _),
+        StorageUrl::LocalCarrier(path) => {
+            Carrier::local(path, fs, Arc::new(Shown::default())).map(|store| Box::new(store) as _)
+        }
+        StorageUrl::RemoteCarrier(url) => {
+            let remote = |direction| {
+                let address = address(url, repository, direction)?;
+                let options = with_config(repository, |config| Options::read(config, &address))?;
+                let messages = Arc::new(match direction {
+                    // What a server says while it makes packs of ciphertext tells the user nothing.
+                    Direction::Fetch => Shown::without_remote(),
+                    Direction::Push => Shown::default(),
+                });
+                Ok::<_, Failure>(transport::Remote::new(
+                    address,
+                    options.folder(base.to_owned()),
+                    messages,
+                ))
+            };
+            let place = NetworkPlace {
+                fetch: remote(Direction::Fetch)?,
+                push: remote(Direction::Push)?,
+                cache: cache_root().map_err(crate::remote::Error::from)?,
+                fs,
+            };
+            Carrier::network(place).map(|store| Box::new(store) as _)
+        }
+    };
+    Ok(storage.map_err(crate::remote::Error::from)?)
+}
+
+/// What a store at a location calls itself; see [`Storage::identity`].
+fn identity(url: &StorageUrl, repository: Option<&Repository>, base: &Path) -> Result<String, Failure> {
+    match url {
+        StorageUrl::RemoteCarrier(url) => Ok(network_identity(&address(url, repository, Direction::Fetch)?)),
+        url => Ok(storage(url, repository, base)?.identity()),
+    }
+}
+
+fn address(url: &GitUrl, repository: Option<&Repository>, direction: Direction) -> Result<Address, Failure> {
+    with_config(repository, |config| {
+        Address::resolve(url.secret_text(), config, direction)
+    })
+}
+
+fn with_config<T>(
+    repository: Option<&Repository>,
+    work: impl FnOnce(&Config<'_>) -> Result<T, transport::Error>,
+) -> Result<T, Failure> {
+    let result = match repository {
+        Some(repository) => work(&repository.config()),
+        None => work(&ingot_engine::repository::Settings::load()?.config()),
+    };
+    result.map_err(|error| Failure::of(&error))
 }
 
 /// How to wait for locks: a moment, and not without telling the user.
@@ -120,8 +190,18 @@ pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
+fn memory(repository: &Repository, remote: Option<&Configured>, base: &Path) -> Memory {
+    Memory {
+        git_dir: repository.git_dir().to_owned(),
+        name: remote.map(|remote| remote.name.to_vec()),
+        stores: remote
+            .map(|remote| identities(remote, repository, base))
+            .unwrap_or_default(),
+    }
+}
+
 /// The stores that a remote leads to, those that it fetches from first.
-fn identities(remote: &Configured, base: &Path) -> Vec<String> {
+fn identities(remote: &Configured, repository: &Repository, base: &Path) -> Vec<String> {
     let urls = std::iter::once(&remote.url).chain(&remote.push_urls);
     let mut identities: Vec<String> = Vec::new();
     for url in urls {
@@ -129,10 +209,9 @@ fn identities(remote: &Configured, base: &Path) -> Vec<String> {
         let Ok(url) = StorageUrl::parse(url.as_bstr(), base) else {
             continue;
         };
-        let Ok(storage) = Directory::new(url.directory(), durable::real()) else {
+        let Ok(identity) = identity(&url, Some(repository), base) else {
             continue;
         };
-        let identity = storage.identity();
         if !identities.contains(&identity) {
             identities.push(identity);
         }

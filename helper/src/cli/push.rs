@@ -90,7 +90,7 @@ impl Pushing<'_> {
         let place = self.found.open(url)?;
         let remote = place.remote(&self.app.display);
         let local = Local::open(repository)?;
-        let listed = remote.list(None)?;
+        let listed = remote.list_to_push()?;
         let items = self.items(repository, listed.refs())?;
         let changes = self.changes(repository, &items)?;
         let options = PushOptions {

@@ -1,16 +1,19 @@
 //! `git-remote-e2ee`: the program that Git starts for `e2ee::` URLs.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::io::BufReader;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bstr::{BString, ByteSlice as _};
 use gix_hash::ObjectId;
 use ingot_engine::refs;
 use ingot_engine::repository::Repository;
+use ingot_engine::store::Store;
 
 use super::exit::{Code, Failure};
+use super::incoming::Incoming;
 use super::interrupt::Interrupt;
 use super::place::{self, Place};
 use super::progress::{Display, Mode};
@@ -19,7 +22,7 @@ use crate::gitremote::backend::{Backend, Fetched, Listed, Listing, Outcome, Upda
 use crate::gitremote::options::{Lease, Options};
 use crate::gitremote::{self, serve};
 use crate::remote::decide::{Change, Decision, History as _, Refs, Target};
-use crate::remote::{FetchOptions, Local, PushOptions};
+use crate::remote::{FetchOptions, Local, PushOptions, refnames};
 
 /// Runs the program with its arguments, its own name left out, and returns how it ends.
 pub fn main(args: Vec<OsString>) -> Code {
@@ -62,20 +65,29 @@ fn bytes(text: OsString) -> Result<BString, Failure> {
 /// One conversation: a store, and the repository where there is one.
 struct Helper {
     repository: Option<Repository>,
+    /// The repository's objects as last opened.
+    store: Option<Arc<Store>>,
     place: Place,
     /// The remote in whose name a key from `e2ee.key` is yet to be stored.
     adopt_key: Option<BString>,
     display: Display,
     listed: Option<Refs>,
+    /// The object format of the store, once listed.
+    listed_format: Option<gix_hash::Kind>,
     /// Whether Git was told of a lock file already.
     locked: bool,
     /// `.keep` files that go when Git has ended the conversation, and with it moved its references.
     keep: Vec<PathBuf>,
+    /// What Git need not look through again.
+    incoming: Incoming,
 }
 
 impl Drop for Helper {
     fn drop(&mut self) {
         remove_keep_files(&self.keep);
+        if let Some(repository) = &self.repository {
+            self.incoming.release(repository);
+        }
     }
 }
 
@@ -102,12 +114,15 @@ impl Helper {
         let place = Place::open(url, key.path, repository.as_ref(), remote.as_ref(), &base)?;
         Ok(Helper {
             repository,
+            store: None,
             place,
             adopt_key,
             display: Display::new(Mode::Off, interrupt),
             listed: None,
+            listed_format: None,
             locked: false,
             keep: Vec::new(),
+            incoming: Incoming::default(),
         })
     }
 
@@ -118,10 +133,20 @@ impl Helper {
             .set_mode(Mode::choose(wanted, options.verbosity == 0));
     }
 
-    fn repository(&self) -> Result<&Repository, Failure> {
-        self.repository.as_ref().ok_or_else(|| {
-            Failure::failed("this needs a repository, and GIT_DIR is not set").next("run it through git")
-        })
+    /// The repository's objects: as they were opened before, unless packs came or went since. `None` outside a repository.
+    fn objects(&mut self) -> Result<Option<Arc<Store>>, Failure> {
+        let Some(repository) = &self.repository else {
+            return Ok(None);
+        };
+        if let Some(store) = &self.store
+            && store.format() == repository.format()
+            && store.is_current()
+        {
+            return Ok(Some(Arc::clone(store)));
+        }
+        let store = Arc::new(repository.store().map_err(crate::remote::Error::from)?);
+        self.store = Some(Arc::clone(&store));
+        Ok(Some(store))
     }
 
     /// Stores a key that came with the command line of a clone, so that the next command finds it.
@@ -137,6 +162,10 @@ impl Helper {
     }
 }
 
+fn no_repository() -> Failure {
+    Failure::failed("this needs a repository, and GIT_DIR is not set").next("run it through git")
+}
+
 /// The configured remote of that name. Called by URL, Git gives the URL as name.
 fn remote_named(settings: &Settings, name: &BString) -> Option<Configured> {
     Configured::find(settings, name.as_bstr())
@@ -147,9 +176,16 @@ impl Backend for Helper {
 
     fn list(&mut self, options: &Options, for_push: bool) -> Result<Listing, Failure> {
         self.show_progress(options);
+        let store = self.objects()?;
         let remote = self.place.remote(&self.display);
-        let mut local = self.repository.as_ref().map(Local::open).transpose()?;
-        let view = remote.list(local.as_ref().filter(|_| !for_push))?;
+        let repository = self.repository.as_ref();
+        let mut local = repository
+            .zip(store)
+            .map(|(repository, store)| Local::with_store(repository, store));
+        let view = match for_push {
+            true => remote.list_to_push()?,
+            false => remote.list(local.as_ref())?,
+        };
         if let (Some(before), Some(repository), false) =
             (&local, &self.repository, for_push || options.cloning)
         {
@@ -184,6 +220,7 @@ impl Backend for Helper {
             head: view.default_branch().map(Into::into),
         };
         self.listed = Some(view.refs().clone());
+        self.listed_format = view.format();
         drop(local);
         self.adopt_key()?;
         Ok(listing)
@@ -191,12 +228,19 @@ impl Backend for Helper {
 
     fn fetch(&mut self, options: &Options, wanted: &[ObjectId]) -> Result<Fetched, Failure> {
         self.show_progress(options);
-        if let Some(repository) = &mut self.repository {
+        if let Some(repository) = &mut self.repository
+            && self
+                .listed_format
+                .is_some_and(|format| format != repository.format())
+        {
             // A clone learns the object format from the listing, and makes the repository fit only then.
             repository.reload()?;
         }
-        let repository = self.repository()?;
-        let local = Local::open(repository)?;
+        let store = self.objects()?;
+        let (Some(repository), Some(store)) = (&self.repository, store) else {
+            return Err(no_repository());
+        };
+        let local = Local::with_store(repository, store);
         let fetched = self
             .place
             .remote(&self.display)
@@ -219,6 +263,15 @@ impl Backend for Helper {
             );
             return Err(Failure::failed(message).next("see: git ls-remote"));
         }
+        // A clone is told in words, and a reference that it did not make ends it.
+        if !options.cloning && connected {
+            let branches = fetched.view.refs().iter();
+            let tips: BTreeSet<ObjectId> = branches
+                .filter(|(name, _)| refnames::is_branch(name))
+                .map(|(_, id)| *id)
+                .collect();
+            self.incoming.hold(repository, &tips, fetched.objects);
+        }
         let lock = if self.locked { None } else { self.keep.pop() };
         self.locked |= lock.is_some();
         Ok(Fetched { lock, connected })
@@ -226,8 +279,11 @@ impl Backend for Helper {
 
     fn push(&mut self, options: &Options, updates: &[Update]) -> Result<Vec<Outcome>, Failure> {
         self.show_progress(options);
-        let repository = self.repository()?;
-        let local = Local::open(repository)?;
+        let store = self.objects()?;
+        let (Some(repository), Some(store)) = (&self.repository, store) else {
+            return Err(no_repository());
+        };
+        let local = Local::with_store(repository, store);
         let changes: Vec<Change> = updates
             .iter()
             .map(|update| change(repository, update))

@@ -21,7 +21,6 @@ use crate::config::{Folders, Remote, StorageUrl, safe_name, shell_word};
 use crate::protocol::{DeviceKey, key_file};
 use crate::remote;
 use crate::state::AdminPin;
-use crate::storage::Storage as _;
 
 /// The name of the remote that is added.
 const REMOTE: &str = "e2ee";
@@ -204,7 +203,8 @@ fn is_vacant(store: &Path) -> Result<bool, Failure> {
         empty = false;
     }
     // A lost head is not for a set-up to replace.
-    let head = || place::directory(&StorageUrl::Directory(store.to_owned())).map(|store| store.head());
+    let head =
+        || place::storage(&StorageUrl::Directory(store.to_owned()), None, store).map(|store| store.head());
     Ok(empty || matches!(head()?, Ok(None)))
 }
 
@@ -231,11 +231,11 @@ fn add_remote(
     let key = gix::path::into_bstr(key)
         .map_err(|_| Failure::failed("the path of the key file cannot be stored in Git's configuration"))?
         .into_owned();
-    let location = gix::path::into_bstr(url.directory())
-        .map_err(|_| Failure::failed("the path of the store cannot be stored in Git's configuration"))?
-        .into_owned();
+    let location = url
+        .secret_text()
+        .map_err(|_| Failure::failed("the path of the store cannot be stored in Git's configuration"))?;
     repository.edit_config(|edit| -> Result<(), repository::Error> {
-        edit.set("remote.e2ee.url", bstr::concat([b"e2ee::", location.as_bytes()]))?;
+        edit.set("remote.e2ee.url", location.as_bytes())?;
         edit.set("remote.e2ee.fetch", "+refs/heads/*:refs/remotes/e2ee/*")?;
         edit.set("remote.e2ee.e2ee-key", key.as_bytes())?;
         if let Some(short) = upstream_of {

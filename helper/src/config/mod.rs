@@ -10,4 +10,4 @@ pub use folders::{Folders, safe_name};
 pub use key::{Key, KeyError, find_key, shell_word};
 pub use remote::{Remote, Target};
 pub use settings::Settings;
-pub use url::{PathError, StorageUrl, UrlError, expand};
+pub use url::{GitUrl, PathError, StorageUrl, UrlError, expand};

@@ -10,7 +10,16 @@ use bstr::{BStr, BString, ByteSlice};
 pub enum StorageUrl {
     /// A folder of this machine, or one mounted on it.
     Directory(PathBuf),
+    /// A Git repository on this machine, as a path or `file://`.
+    LocalCarrier(PathBuf),
+    /// A Git repository somewhere else.
+    RemoteCarrier(GitUrl),
 }
+
+/// The URL of a Git repository as the user wrote it, which may have a password in it. Only [`GitUrl::secret_text`] shows
+/// that.
+#[derive(Clone, PartialEq, Eq)]
+pub struct GitUrl(BString);
 
 /// Why text is no store's location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,13 +27,13 @@ pub enum UrlError {
     /// Nothing is left after the prefix.
     #[error("the storage URL is empty; write e2ee::/path/to/store")]
     Empty,
-    /// A Git remote that would carry the ciphertext.
-    #[error("carrier storage is not available in this build: {0}; use a directory, e2ee::/path/to/store")]
-    Carrier(BString),
     /// `scheme://…`
-    #[error("unknown kind of storage: {0}; use a directory, e2ee::/path/to/store")]
+    #[error(
+        "unknown kind of storage: {0}; use a directory, e2ee::/path/to/store, or a Git repository, \
+         e2ee::git+https://host/repository.git"
+    )]
     Scheme(BString),
-    /// The directory's path.
+    /// The path of a directory or local repository.
     #[error("storage URL {url}: {source}")]
     Path {
         /// The whole text.
@@ -43,6 +52,9 @@ pub enum PathError {
     /// `~` or `~name` of someone whose home is not known.
     #[error("no home folder is known for {0}; write the whole path")]
     Home(BString),
+    /// `file://` and something that is no path from the root.
+    #[error("the path is not absolute; write file:///path")]
+    NotAbsolute,
     /// Bytes that paths cannot hold on this system.
     #[error("the path cannot be expressed on this system")]
     Unrepresentable,
@@ -56,8 +68,8 @@ impl StorageUrl {
         if location.is_empty() {
             return Err(UrlError::Empty);
         }
-        if location.starts_with(b"git+") {
-            return Err(UrlError::Carrier(without_password(location)));
+        if let Some(git) = location.strip_prefix(b"git+") {
+            return StorageUrl::carrier(git.as_bstr(), base);
         }
         if scheme(location).is_some() {
             return Err(UrlError::Scheme(without_password(location)));
@@ -69,18 +81,127 @@ impl StorageUrl {
         Ok(StorageUrl::Directory(path))
     }
 
-    /// The folder.
-    pub fn directory(&self) -> &Path {
-        match self {
-            StorageUrl::Directory(path) => path,
+    /// Reads the location of a Git repository, anything that Git can push to. Relative paths as in [`StorageUrl::parse`].
+    pub fn carrier(location: &BStr, base: &Path) -> Result<StorageUrl, UrlError> {
+        if location.is_empty() {
+            return Err(UrlError::Empty);
         }
+        let wrong = |source| UrlError::Path {
+            url: without_password(location),
+            source,
+        };
+        if let Some(path) = location.strip_prefix(b"file://") {
+            let path = percent_decoded(path);
+            let path = gix::path::from_bstr(path.as_bstr()).map_err(|_| wrong(PathError::Unrepresentable))?;
+            if !path.is_absolute() {
+                return Err(wrong(PathError::NotAbsolute));
+            }
+            return Ok(StorageUrl::LocalCarrier(path.into_owned()));
+        }
+        if scheme(location).is_some() || is_host_and_path(location) {
+            return Ok(StorageUrl::RemoteCarrier(GitUrl(location.to_owned())));
+        }
+        Ok(StorageUrl::LocalCarrier(expand(location, base).map_err(wrong)?))
+    }
+
+    /// The location as configuration holds it, with what is secret in it.
+    pub fn secret_text(&self) -> Result<BString, PathError> {
+        let (prefix, text) = match self {
+            StorageUrl::Directory(path) => ("e2ee::", path_text(path)?),
+            StorageUrl::LocalCarrier(path) => ("e2ee::git+", path_text(path)?),
+            StorageUrl::RemoteCarrier(url) => ("e2ee::git+", url.secret_text().to_owned()),
+        };
+        Ok(bstr::concat([prefix.as_bytes(), text.as_bytes()]).into())
+    }
+
+    /// What a clone is called by default: the last part of the location, a repository's without `.git`.
+    pub fn name(&self) -> Option<String> {
+        let last = match self {
+            StorageUrl::Directory(path) => return Some(path.file_name()?.to_string_lossy().into_owned()),
+            StorageUrl::LocalCarrier(path) => match path.file_name()?.to_string_lossy().into_owned() {
+                inner if inner == ".git" => path.parent()?.file_name()?.to_string_lossy().into_owned(),
+                name => name,
+            },
+            StorageUrl::RemoteCarrier(url) => {
+                let text = url.0.trim_end_with(|character| character == '/');
+                let path = match text.split_once_str(b"://") {
+                    Some((_, rest)) => rest.split_once_str(b"/")?.1,
+                    None => text.split_once_str(b":")?.1,
+                };
+                let last = path.rsplit_str(b"/").next()?;
+                last.to_str_lossy().into_owned()
+            }
+        };
+        let name = last.strip_suffix(".git").map_or(last.clone(), str::to_owned);
+        (!name.is_empty() && name != "." && name != "..").then_some(name)
+    }
+}
+
+impl GitUrl {
+    /// The text with a password that may be in it.
+    pub fn secret_text(&self) -> &BStr {
+        self.0.as_bstr()
+    }
+}
+
+impl fmt::Display for GitUrl {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        without_password(self.0.as_bstr()).fmt(out)
+    }
+}
+
+impl fmt::Debug for GitUrl {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "GitUrl({self})")
     }
 }
 
 impl fmt::Display for StorageUrl {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "e2ee::{}", self.directory().display())
+        match self {
+            StorageUrl::Directory(path) => write!(out, "e2ee::{}", path.display()),
+            StorageUrl::LocalCarrier(path) => write!(out, "e2ee::git+{}", path.display()),
+            StorageUrl::RemoteCarrier(url) => write!(out, "e2ee::git+{url}"),
+        }
     }
+}
+
+fn path_text(path: &Path) -> Result<BString, PathError> {
+    gix::path::into_bstr(path)
+        .map(|text| text.into_owned())
+        .map_err(|_| PathError::Unrepresentable)
+}
+
+/// `[user@]host:path`, which Git takes for a host unless a slash comes before the colon.
+fn is_host_and_path(location: &BStr) -> bool {
+    let Some(colon) = location.find_byte(b':') else {
+        return false;
+    };
+    let drive = cfg!(windows) && colon == 1 && location[0].is_ascii_alphabetic();
+    !drive && location.find_byte(b'/').is_none_or(|slash| colon < slash)
+}
+
+fn percent_decoded(text: &[u8]) -> BString {
+    let digit = |at: usize| {
+        text.get(at)
+            .and_then(|byte| (*byte as char).to_digit(16))
+            .map(|digit| digit as u8)
+    };
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        match (text[at], digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push(high << 4 | low);
+                at += 3;
+            }
+            (byte, ..) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    out.into()
 }
 
 /// The scheme of `scheme://…`. A folder whose name looks like that is reached as `./scheme://…`.
@@ -141,10 +262,10 @@ mod tests {
     use super::*;
 
     fn directory(text: &str) -> PathBuf {
-        StorageUrl::parse(text.into(), Path::new("/base"))
-            .unwrap()
-            .directory()
-            .to_owned()
+        match StorageUrl::parse(text.into(), Path::new("/base")).unwrap() {
+            StorageUrl::Directory(path) => path,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -187,12 +308,71 @@ mod tests {
         let parse = |text: &str| StorageUrl::parse(text.into(), Path::new("/")).unwrap_err();
         assert_eq!(parse(""), UrlError::Empty);
         assert_eq!(parse("e2ee::"), UrlError::Empty);
-        assert!(matches!(parse("e2ee::git+ssh://host/repo"), UrlError::Carrier(_)));
+        assert_eq!(parse("e2ee::git+"), UrlError::Empty);
         assert!(matches!(parse("s3://bucket/x"), UrlError::Scheme(_)));
-        let text = parse("e2ee::git+https://alice:secret@example.org/repo").to_string();
         assert!(
-            text.contains("git+https://alice@example.org/repo") && !text.contains("secret"),
+            parse("git+file://relative/x")
+                .to_string()
+                .contains("not absolute")
+        );
+        let text = parse("e2ee::https://alice:secret@example.org/repo").to_string();
+        assert!(
+            text.contains("https://alice@example.org/repo") && !text.contains("secret"),
             "{text}"
         );
+    }
+
+    fn carrier(text: &str) -> StorageUrl {
+        StorageUrl::parse(text.into(), Path::new("/base")).unwrap()
+    }
+
+    #[test]
+    fn carriers_on_this_machine() {
+        for (text, path) in [
+            ("e2ee::git+/srv/carrier.git", "/srv/carrier.git"),
+            ("git+carrier", "/base/carrier"),
+            ("e2ee::git+../x", "/base/../x"),
+            ("e2ee::git+./host:x", "/base/./host:x"),
+            ("e2ee::git+file:///srv/a%20b.git", "/srv/a b.git"),
+            ("e2ee::git+file:///srv/100%.git", "/srv/100%.git"),
+        ] {
+            assert_eq!(carrier(text), StorageUrl::LocalCarrier(path.into()), "{text}");
+        }
+    }
+
+    #[test]
+    fn carriers_elsewhere() {
+        for (text, name) in [
+            ("https://example.org/user/repo.git", "repo"),
+            ("https://example.org/repo", "repo"),
+            ("ssh://alice@example.org:2222/srv/repo.git/", "repo"),
+            ("git://example.org/repo.git", "repo"),
+            ("example.org:repo.git", "repo"),
+            ("alice@example.org:path/to/repo", "repo"),
+            ("[::1]:repo", ":1]:repo"),
+        ] {
+            let url = carrier(&format!("e2ee::git+{text}"));
+            assert_eq!(url.to_string(), format!("e2ee::git+{text}"));
+            assert_eq!(url.secret_text().unwrap(), format!("e2ee::git+{text}"));
+            match &url {
+                StorageUrl::RemoteCarrier(git) => assert_eq!(git.secret_text(), text),
+                other => panic!("{other:?}"),
+            }
+            if !text.starts_with('[') {
+                assert_eq!(url.name().as_deref(), Some(name), "{text}");
+            }
+        }
+        assert_eq!(carrier("git+https://example.org").name(), None);
+        assert_eq!(carrier("git+/srv/work/.git").name().as_deref(), Some("work"));
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let url = carrier("e2ee::git+https://alice:secret@example.org/repo");
+        for text in [url.to_string(), format!("{url:?}")] {
+            assert!(text.contains("alice@example.org/repo"), "{text}");
+            assert!(!text.contains("secret"), "{text}");
+        }
+        assert!(url.secret_text().unwrap().contains_str("alice:secret@"));
     }
 }

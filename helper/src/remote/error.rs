@@ -201,6 +201,9 @@ impl Error {
             | Error::BranchKind { .. } => Kind::Alarm,
             // What a disk or a network does is no fault of the stream.
             Error::Stream { source, .. } if pack_stream::Error::within(source).is_some() => Kind::Alarm,
+            Error::Stream { source, .. } if storage::Error::within(source).is_some() => {
+                storage::Error::within(source).map_or(Kind::Failed, storage_kind)
+            }
             Error::Storage(error) => storage_kind(error),
             Error::Chain(error) => match error.kind() {
                 chain::Kind::WrongKey => Kind::Key,
@@ -246,6 +249,19 @@ fn storage_kind(error: &storage::Error) -> Kind {
         storage::Error::Corrupt { .. }
         | storage::Error::HeadMissing { .. }
         | storage::Error::Absent { .. } => Kind::Alarm,
+        storage::Error::Objects { source, .. } => match **source {
+            ingot_engine::store::Error::Io { .. } => Kind::Failed,
+            _ => Kind::Alarm,
+        },
+        storage::Error::Transport(error) => match **error {
+            ingot_engine::transport::Error::Interrupted => Kind::Interrupted,
+            ingot_engine::transport::Error::NotFound { .. } => Kind::NoStore,
+            _ => Kind::Failed,
+        },
+        storage::Error::Branch { source, .. } => match **source {
+            ingot_engine::refs::Error::Locked { .. } => Kind::Locked,
+            _ => Kind::Failed,
+        },
         _ => Kind::Failed,
     }
 }

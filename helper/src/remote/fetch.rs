@@ -50,6 +50,11 @@ impl Remote<'_> {
         Ok(view)
     }
 
+    /// The same for a caller who will push: the connection to the store may be one for pushes, and stay for them.
+    pub fn list_to_push(&self) -> Result<View, Error> {
+        Ok(self.look_to_push()?.0)
+    }
+
     /// Brings everything that the references of the store need into the repository.
     pub fn fetch(&self, local: &Local<'_>, options: FetchOptions) -> Result<Fetched, Error> {
         let (view, mut memory) = self.look()?;
@@ -139,6 +144,7 @@ impl Remote<'_> {
         import: &mut Import,
     ) -> Result<Brought, Error> {
         let mut brought = Brought::default();
+        self.expect(packs);
         for pack in packs {
             let key = view
                 .chain()
@@ -154,6 +160,13 @@ impl Remote<'_> {
             brought.ids.push(pack.id);
         }
         Ok(brought)
+    }
+
+    /// Tells the store what will be read.
+    pub(super) fn expect(&self, packs: &[&PackDescriptor]) {
+        let sizes = |pack: &&PackDescriptor| (pack.id, super::view::stored_size(pack));
+        let packs: Vec<(ContentId, u64)> = packs.iter().map(sizes).collect();
+        self.storage.expect_packs(&packs);
     }
 
     /// Requires that everything reachable from `tips` is there once the import is published.

@@ -22,19 +22,23 @@ const CACHE: usize = 4 << 20;
 /// The local repository and a view of its objects, taken when this was made.
 pub struct Local<'a> {
     repository: &'a Repository,
-    store: Store,
+    store: Arc<Store>,
     cache: RefCell<Cache>,
 }
 
 impl<'a> Local<'a> {
     /// Opens the objects of a repository.
     pub fn open(repository: &'a Repository) -> Result<Local<'a>, Error> {
-        let store = repository.store()?;
-        Ok(Local {
+        Ok(Local::with_store(repository, Arc::new(repository.store()?)))
+    }
+
+    /// The objects of a repository as `store` sees them, which [`Repository::store`] opened.
+    pub fn with_store(repository: &'a Repository, store: Arc<Store>) -> Local<'a> {
+        Local {
             repository,
             store,
             cache: RefCell::new(Cache::new(CACHE)),
-        })
+        }
     }
 
     /// The repository.
@@ -43,7 +47,7 @@ impl<'a> Local<'a> {
     }
 
     /// Its objects.
-    pub fn store(&self) -> &Store {
+    pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
@@ -117,11 +121,7 @@ impl<'a> Local<'a> {
             fs,
             ..import::Options::default()
         };
-        Ok(Import::begin(
-            self.repository.objects_dir(),
-            self.format(),
-            options,
-        )?)
+        Ok(Import::into_store(Arc::clone(&self.store), options)?)
     }
 }
 

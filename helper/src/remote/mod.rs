@@ -100,6 +100,14 @@ impl Remote<'_> {
         Ok((view, memory))
     }
 
+    /// The same before a push.
+    fn look_to_push(&self) -> Result<(View, Option<Continuity>), Error> {
+        let mut memory = self.remember()?;
+        let head = View::head_to_move(self.storage)?;
+        let view = self.view_at(&head, &mut memory)?;
+        Ok((view, memory))
+    }
+
     fn remember(&self) -> Result<Option<Continuity>, Error> {
         let Some(memory) = &self.memory else {
             return Ok(None);
@@ -119,9 +127,13 @@ impl Remote<'_> {
 
     fn view(&self, memory: &mut Option<Continuity>) -> Result<View, Error> {
         let head = View::head_of(self.storage)?;
-        let view = match self.seen.at(&head) {
+        self.view_at(&head, memory)
+    }
+
+    fn view_at(&self, head: &ContentId, memory: &mut Option<Continuity>) -> Result<View, Error> {
+        let view = match self.seen.at(head) {
             Some(view) => view,
-            None => View::read(self.storage, &head, self.key)?,
+            None => View::read(self.storage, head, self.key)?,
         };
         self.seen.remember(&view);
         if let Some(memory) = memory {

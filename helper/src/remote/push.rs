@@ -58,7 +58,7 @@ impl Remote<'_> {
         changes: &[Change],
         options: &PushOptions,
     ) -> Result<Pushed, Error> {
-        let (mut view, mut memory) = self.look()?;
+        let (mut view, mut memory) = self.look_to_push()?;
         let listed = options.listed.clone().unwrap_or_else(|| view.refs().clone());
         let mut attempt = 1;
         loop {

@@ -48,6 +48,7 @@ impl Remote<'_> {
     fn open_all(&self, view: &View, packs: &[&PackDescriptor]) -> Result<Option<u64>, Error> {
         let total = packs.iter().map(|pack| pack.plaintext_size).sum();
         self.progress.begin("Verifying packs", Some(total), Unit::Bytes);
+        self.expect(packs);
         let mut buffer = vec![0; 256 << 10];
         for pack in packs {
             let key = view

@@ -7,7 +7,7 @@ use super::{Error, refnames};
 use crate::protocol::manifest::PackDescriptor;
 use crate::protocol::{Chain, ContentId, DeviceKey, pack_stream, refs};
 use crate::state::{Observed, State};
-use crate::storage::Storage;
+use crate::storage::{RawHead, Storage};
 
 /// A store at one moment.
 #[derive(Debug, Clone)]
@@ -20,7 +20,16 @@ pub struct View {
 impl View {
     /// The manifest that the head of `storage` names.
     pub fn head_of(storage: &dyn Storage) -> Result<ContentId, Error> {
-        match storage.head()? {
+        View::named(storage, storage.head()?)
+    }
+
+    /// The same for a caller who wants to move the head.
+    pub fn head_to_move(storage: &dyn Storage) -> Result<ContentId, Error> {
+        View::named(storage, storage.head_for_push()?)
+    }
+
+    fn named(storage: &dyn Storage, head: Option<RawHead>) -> Result<ContentId, Error> {
+        match head {
             Some(head) => head.id().ok_or_else(|| Error::HeadUnreadable {
                 store: storage.describe(),
             }),

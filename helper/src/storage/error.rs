@@ -111,6 +111,67 @@ pub enum Error {
         /// [`super::MANIFEST_LIMIT`].
         limit: u64,
     },
+    /// Whoever manages the place does not allow it.
+    #[error("{store} refuses the push: {reason}")]
+    Refused {
+        /// The place.
+        store: String,
+        /// In the words of the place.
+        reason: String,
+    },
+    /// More bytes than a pack may have in this place.
+    #[error(
+        "the pack is larger than {limit} bytes, the most that a carrier holds in one piece: push in several steps"
+    )]
+    PackTooLarge {
+        /// The limit.
+        limit: u64,
+    },
+    /// The Git repository around the ciphertext cannot be used.
+    #[error("{store}: {source}")]
+    Repository {
+        /// The place.
+        store: String,
+        /// Why.
+        source: Box<ingot_engine::repository::Error>,
+    },
+    /// Its objects cannot be read.
+    #[error("{store}: {source}")]
+    Objects {
+        /// The place.
+        store: String,
+        /// Why.
+        source: Box<ingot_engine::store::Error>,
+    },
+    /// Its branch cannot be read or moved.
+    #[error("{store}: {source}")]
+    Branch {
+        /// The place.
+        store: String,
+        /// Why.
+        source: Box<ingot_engine::refs::Error>,
+    },
+    /// Its server, or the way there.
+    #[error(transparent)]
+    Transport(Box<ingot_engine::transport::Error>),
+    /// Everything was sent, and nobody can tell what became of it.
+    #[error(
+        "whether {store} took the push is not known: {reason}; a fetch will tell, and the same push again does no harm"
+    )]
+    OutcomeUnknown {
+        /// The place.
+        store: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// New objects could not be brought into it.
+    #[error("{store}: {source}")]
+    Import {
+        /// The place.
+        store: String,
+        /// Why.
+        source: Box<ingot_engine::import::Error>,
+    },
     /// Any other failure of the system.
     #[error("cannot {action} {}: {source}", .path.display())]
     Io {
@@ -131,6 +192,24 @@ fn shown(id: &Option<ContentId>) -> String {
 }
 
 impl Error {
+    /// Whether it is what was read that is wrong, and not the reading of it.
+    pub(super) fn is_about_content(&self) -> bool {
+        matches!(
+            self,
+            Error::Corrupt { .. } | Error::Objects { .. } | Error::HeadMissing { .. } | Error::Absent { .. }
+        )
+    }
+
+    /// The failure of a store inside a failure of one of its streams.
+    pub fn within(error: &io::Error) -> Option<&Error> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    /// The same, taken out.
+    pub(super) fn from_stream(error: io::Error) -> Result<Error, io::Error> {
+        error.downcast()
+    }
+
     /// Sorts an answer of the system.
     pub(super) fn from_io(store: &str, action: &'static str, path: &Path, source: io::Error) -> Error {
         match Trouble::of(&source) {

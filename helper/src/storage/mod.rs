@@ -2,13 +2,14 @@
 //!
 //! A store holds three kinds of things: manifests and packs, named by the SHA-256 of their bytes and never changed, and
 //! one head that names the newest manifest and is moved by comparing and swapping. [`Storage`] is all that the protocol
-//! asks of a place; [`directory::Directory`] is the embedded one. Nothing that a store returns is believed: sizes are
+//! asks of a place; [`directory::Directory`] is the embedded one, [`carrier::Carrier`] uses a branch of a Git repository. Nothing that a store returns is believed: sizes are
 //! bounded here, content is authenticated by [`crate::protocol`].
 //!
 //! The order of a publication is packs, then the manifest, then the head. A repository is begun by moving the head from
 //! nothing to its first manifest before anything else is stored, so that what an interrupted beginning leaves can be
 //! told from what a lost head leaves.
 
+pub mod carrier;
 pub mod directory;
 mod error;
 
@@ -37,7 +38,15 @@ pub trait Storage: Send + Sync {
     ///
     /// A place that cannot be reached is [`Error::Unreachable`], one that lost its head is [`Error::HeadMissing`]:
     /// neither is a place to begin a repository in.
+    ///
+    /// Reading the head begins anew: what was stored before and not published may be given up by a place that publishes
+    /// everything at once.
     fn head(&self) -> Result<Option<RawHead>, Error>;
+
+    /// The same for a caller who wants to move the head. May be a moment old: moving it will tell.
+    fn head_for_push(&self) -> Result<Option<RawHead>, Error> {
+        self.head()
+    }
 
     /// The bytes of a manifest, at most [`MANIFEST_LIMIT`], whose hash is `id`.
     fn manifest(&self, id: &ContentId) -> Result<Vec<u8>, Error>;
@@ -49,6 +58,10 @@ pub trait Storage: Send + Sync {
     /// anyway.
     fn open_pack(&self, id: &ContentId) -> Result<Box<dyn Read + Send>, Error>;
 
+    /// Says which packs will be opened next, in this order, with their stored sizes: a place that is far away can bring
+    /// several at once.
+    fn expect_packs(&self, _packs: &[(ContentId, u64)]) {}
+
     /// Makes the place itself, with everything above it that is missing. Does nothing where it is there already. Only
     /// for a user who wants a new repository: a missing place may be a disk that is not mounted.
     fn create(&self) -> Result<(), Error>;
@@ -56,7 +69,7 @@ pub trait Storage: Send + Sync {
     /// Begins to store a pack.
     fn stage_object(&self) -> Result<Box<dyn StagedObject>, Error>;
 
-    /// Stores a manifest durably and returns its id. Storing the same bytes again is no error; more than
+    /// Stores a manifest and returns its id, durably unless the place publishes everything at once with the head. Storing the same bytes again is no error; more than
     /// [`MANIFEST_LIMIT`] of them is, because no reader would take them.
     fn put_manifest(&self, bytes: &[u8]) -> Result<ContentId, Error>;
 
@@ -69,7 +82,7 @@ pub trait Storage: Send + Sync {
 /// A pack on its way into a store. Dropping it unfinished leaves nothing behind.
 pub trait StagedObject: Write + Send {
     /// Publishes what was written under `id`, its SHA-256, which the caller computed while sealing. Once this returns,
-    /// the pack survives a power cut. The same content being there already is no error.
+    /// the pack survives a power cut, or will be published with the head. The same content being there already is no error.
     fn finish(self: Box<Self>, id: &ContentId) -> Result<(), Error>;
 }
 

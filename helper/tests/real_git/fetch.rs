@@ -1,6 +1,6 @@
 //! Fetching, pulling and listing.
 
-use ingot_testdata::repo::Format;
+use ingot_testdata::repo::{Format, Repo};
 
 use super::world::{World, commit, sound};
 
@@ -176,4 +176,48 @@ fn several_remotes_at_once() {
         source.git(&["rev-parse", "again/main"]),
         source.git(&["rev-parse", "main"])
     );
+}
+
+/// Git would walk a large fetch once more, from its own references. While it asks, others lead there; afterwards they are
+/// gone, and so is what a crash has left.
+#[test]
+fn what_a_large_fetch_has_proven_is_reachable_while_git_asks() {
+    let world = World::new();
+    let source = world.source("vault", Format::Sha1);
+    for number in 0..10_000 {
+        source.write(&format!("many/{}/{number}", number % 100), number.to_string());
+    }
+    source.commit("many files");
+    world.git(source.path(), &["push", "-q", "vault", "main"]).good();
+    let tip = source.git(&["rev-parse", "main"]);
+
+    let clone = world.clone("clone", &["--no-checkout"]);
+    let follower = Repo::empty(Format::Sha1);
+    for setting in ["url", "e2ee-key", "fetch"] {
+        let name = format!("remote.origin.{setting}");
+        let value = world.git(&clone, &["config", &name]).good();
+        follower.git(&["config", &name, value.trim()]);
+    }
+    let seen = follower.path().join("seen");
+    let hook = follower.git_dir().join("hooks/reference-transaction");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    let script = format!(
+        "#!/bin/sh\ngit for-each-ref --format='%(objectname)' refs/ingot/ >>'{}'\n",
+        seen.display()
+    );
+    std::fs::write(&hook, script).unwrap();
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let stale = source.git(&["rev-parse", "main:many"]);
+    follower.write(&format!(".git/refs/ingot/incoming/{stale}"), format!("{stale}\n"));
+
+    world.git(follower.path(), &["fetch", "-q"]).good();
+    let seen = std::fs::read_to_string(seen).unwrap();
+    assert!(seen.lines().next().is_some(), "nothing was held");
+    assert!(seen.lines().all(|line| line == tip), "{seen}");
+    assert_eq!(
+        follower.git(&["for-each-ref", "--format=%(refname)", "refs/ingot/"]),
+        ""
+    );
+    assert_eq!(follower.git(&["rev-parse", "refs/remotes/origin/main"]), tip);
+    sound(&world, follower.path());
 }

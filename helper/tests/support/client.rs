@@ -1,4 +1,4 @@
-//! One clone of a directory store, driven through the library.
+//! One clone of a store, driven through the library.
 
 #![allow(dead_code)] // each test program uses a part of it
 
@@ -10,6 +10,7 @@ use std::time::Duration;
 use ingot_engine::durable::{self, Fs};
 use ingot_engine::progress::Silent;
 use ingot_engine::repository::Repository;
+use ingot_engine::transport::Silently;
 use ingot_helper::flock::Patience;
 use ingot_helper::protocol::{DeviceKey, key_file};
 use ingot_helper::remote::decide::{Change, Target};
@@ -17,6 +18,7 @@ use ingot_helper::remote::{
     Error, FetchOptions, Fetched, Founded, Local, Memory, PushOptions, Pushed, Remote, Seen, View, init,
 };
 use ingot_helper::storage::Storage;
+use ingot_helper::storage::carrier::Carrier;
 use ingot_helper::storage::directory::Directory;
 use ingot_testdata::git;
 
@@ -52,13 +54,22 @@ impl Client {
         Directory::new(&self.store, Arc::clone(&self.fs)).expect("a path")
     }
 
+    /// The store: a carrier where its name ends in `.git`, a directory otherwise.
+    pub fn storage(&self) -> Box<dyn Storage> {
+        if self.store.extension().is_some_and(|end| end == "git") {
+            let carrier = Carrier::local(&self.store, Arc::clone(&self.fs), Arc::new(Silently));
+            return Box::new(carrier.expect("a path"));
+        }
+        Box::new(self.directory())
+    }
+
     fn key(&self) -> DeviceKey {
         key_file::read(&self.key).expect("a key file")
     }
 
     /// Does something with the remote.
     pub fn remote<T>(&self, act: impl FnOnce(&Remote<'_>, &Local<'_>) -> T) -> T {
-        self.remote_on(&self.directory(), act)
+        self.remote_on(&*self.storage(), act)
     }
 
     /// The same with other storage in place of the directory.
@@ -86,7 +97,7 @@ impl Client {
     pub fn init(&self) -> Result<Founded, Error> {
         let patience = Patience::silent(Duration::from_secs(20));
         init(
-            &self.directory(),
+            &*self.storage(),
             &self.key(),
             &self.key,
             Arc::clone(&self.fs),

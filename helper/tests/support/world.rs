@@ -171,6 +171,38 @@ impl World {
         world
     }
 
+    /// The same with a carrier of that object format.
+    #[track_caller]
+    pub fn carrier(format: Format) -> World {
+        let bare = Bare::new();
+        let world = World {
+            store: bare.path("carrier.git"),
+            key: bare.path("alice.key.json"),
+            bare,
+        };
+        let format = [
+            "init",
+            "-q",
+            "--bare",
+            "--object-format",
+            format.name(),
+            text(&world.store),
+        ];
+        world.git(world.root(), &format).good();
+        world
+            .e2ee(world.root(), &["keygen", "--output", text(&world.key)])
+            .good();
+        let init = [
+            "carrier-init",
+            "--remote",
+            text(&world.store),
+            "--key",
+            text(&world.key),
+        ];
+        world.e2ee(world.root(), &init).good();
+        world
+    }
+
     /// Another empty store for another key; one key founds one repository.
     #[track_caller]
     pub fn new_store(&self, path: &Path) {
@@ -181,8 +213,13 @@ impl World {
         .good();
     }
 
+    fn is_carrier(&self) -> bool {
+        self.store.extension().is_some_and(|end| end == "git")
+    }
+
     pub fn url(&self) -> String {
-        format!("e2ee::{}", self.store.display())
+        let kind = if self.is_carrier() { "git+" } else { "" };
+        format!("e2ee::{kind}{}", self.store.display())
     }
 
     /// Runs Git with the key on its command line, for what has no remote configured.
@@ -258,14 +295,8 @@ impl World {
     /// The number of the store's newest generation.
     #[track_caller]
     pub fn generation(&self) -> u64 {
-        let args = [
-            "verify",
-            "--json",
-            "--storage",
-            text(&self.store),
-            "--key",
-            text(&self.key),
-        ];
+        let url = self.url();
+        let args = ["verify", "--json", "--key", text(&self.key), &url];
         let report = self.e2ee(self.root(), &args).good();
         let report: serde_json::Value = serde_json::from_str(&report).unwrap();
         report["generation"].as_u64().unwrap()

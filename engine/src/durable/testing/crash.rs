@@ -237,6 +237,9 @@ fn story(
     for op in &ops[..done] {
         let _ = match op {
             Op::Write(node, bytes) => writeln!(text, "  Write({node}, {} bytes)", bytes.len()),
+            Op::Rewrite(node, offset, bytes) => {
+                writeln!(text, "  Rewrite({node}, {} bytes at {offset})", bytes.len())
+            }
             op => writeln!(text, "  {op:?}"),
         };
     }

@@ -12,7 +12,7 @@ use super::references::{Collector, References};
 use crate::object::tree::Entry;
 use crate::object::tree_delta::{self, Starts};
 use crate::object::{self, links};
-use crate::store::{Cache, Store};
+use crate::store::{Cache, LooseFolders, Store};
 
 /// How much one thread remembers of the store that objects are compared with.
 const COMPARE_CACHE: usize = 1024 * 1024;
@@ -20,7 +20,7 @@ const COMPARE_CACHE: usize = 1024 * 1024;
 /// Reads objects as they come by. Each thread has its own.
 pub(super) struct Examiner<'a> {
     format: gix_hash::Kind,
-    existing: Option<&'a Store>,
+    existing: Option<Existing<'a>>,
     safe_names: bool,
     cache: Option<Cache>,
     other: Vec<u8>,
@@ -49,10 +49,27 @@ pub(super) struct Examined {
     pub(super) starts: Option<Arc<Starts>>,
 }
 
+/// Objects that were there before.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Existing<'a> {
+    pub(super) store: &'a Store,
+    /// Taken when indexing began: an object that gets a file in the meantime is not compared.
+    pub(super) loose: LooseFolders,
+}
+
+impl<'a> Existing<'a> {
+    pub(super) fn of(store: &'a Store) -> Existing<'a> {
+        Existing {
+            store,
+            loose: LooseFolders::of(store),
+        }
+    }
+}
+
 impl<'a> Examiner<'a> {
     pub(super) fn new(
         format: gix_hash::Kind,
-        existing: Option<&'a Store>,
+        existing: Option<Existing<'a>>,
         safe_names: bool,
         references: &'a References,
     ) -> Examiner<'a> {
@@ -148,8 +165,10 @@ impl<'a> Examiner<'a> {
 
     /// An object that exists already must be the same.
     fn compare(&mut self, kind: Kind, id: ObjectId, bytes: &[u8]) -> Result<(), Error> {
-        let Some(store) = self.existing else { return Ok(()) };
-        if !store.contains(&id) {
+        let Some(Existing { store, loose }) = self.existing else {
+            return Ok(());
+        };
+        if store.find(&id).is_none() && !(loose.may_hold(&id) && store.contains_loose(&id)) {
             return Ok(());
         }
         let cache = self.cache.get_or_insert_with(|| Cache::new(COMPARE_CACHE));

@@ -233,7 +233,9 @@ fn index_into(
 /// Blobs that were never held are compared with their doubles by a second, unbroken hash of both.
 fn compare_streamed(work: &Work<'_>) -> Result<(), Error> {
     use sha2::Digest as _;
-    let Some(store) = work.existing else { return Ok(()) };
+    let Some(examine::Existing { store, .. }) = work.existing else {
+        return Ok(());
+    };
     let streamed = std::mem::take(&mut work.resolved().streamed);
     for entry in streamed {
         let id = work.resolved().id(entry).to_owned();

@@ -6,18 +6,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 use super::bases::Bases;
 use super::batch::Early;
 use super::error::Error;
+use super::examine::Existing;
 use super::pack_file::PackFile;
 use super::references::References;
 use super::table::{Entries, Resolved};
 use super::{Limits, Options};
 use crate::progress::Progress;
-use crate::store::Store;
 
 /// State of one indexing run.
 pub(super) struct Work<'a> {
     pub(super) format: gix_hash::Kind,
     pub(super) limits: Limits,
-    pub(super) existing: Option<&'a Store>,
+    pub(super) existing: Option<Existing<'a>>,
     pub(super) safe_names: bool,
     pub(super) progress: &'a dyn Progress,
     pub(super) bases: Bases,
@@ -38,7 +38,7 @@ impl<'a> Work<'a> {
         Work {
             format: options.format,
             limits: options.limits,
-            existing: options.existing,
+            existing: options.existing.map(Existing::of),
             safe_names: options.safe_names,
             progress,
             bases: Bases::new(usize::try_from(options.memory).unwrap_or(usize::MAX)),

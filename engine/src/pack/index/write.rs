@@ -71,7 +71,7 @@ impl Index<'_> {
     }
 
     /// Writes the `.rev` file: the place in the index of each entry, in pack order.
-    pub(super) fn write_reverse(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(in crate::pack) fn write_reverse(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut out = Hashing::new(self.format, out);
         out.put(b"RIDX")?;
         out.put(&1u32.to_be_bytes())?;

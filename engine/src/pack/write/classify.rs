@@ -1,17 +1,23 @@
 //! Decides which stored entries can be copied.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use gix_pack::data::entry::Header;
 
 use super::Error;
 use super::select::{Entry, Selected};
+use super::threads;
 use crate::progress::Progress;
 use crate::store::{self, Position, Reader, Store};
 use crate::walk;
 
 /// Entries between two looks at the progress.
 const REPORT: u32 = 4_096;
+/// Entries of a pack that is worth more than one thread.
+const LARGE: u32 = 32_768;
+/// Neighbours whose headers one thread reads at a time.
+const SHARE: usize = 8_192;
 
 /// A packed object that is encoded: it is stored as a delta against an object that is not sent, or whole although the
 /// receiver has an earlier version.
@@ -62,7 +68,17 @@ impl<'a> Classifier<'a> {
     }
 
     /// Looks at the entries of one pack; packs come in the order of the store.
-    pub(super) fn pack(&mut self, selected: &Selected, progress: &dyn Progress) -> Result<(), Error> {
+    pub(super) fn pack(
+        &mut self,
+        selected: &Selected,
+        threads: usize,
+        progress: &dyn Progress,
+    ) -> Result<(), Error> {
+        if let Some(bytes) = self.all_copied(selected, threads, progress)? {
+            self.bytes += bytes;
+            self.later = true;
+            return Ok(());
+        }
         let mut spans = Spans::default();
         let (store, members) = (self.store, self.members);
         let mut seen = 0u32;
@@ -118,6 +134,61 @@ impl<'a> Classifier<'a> {
                 .number_of_packed(entry.at)
                 .and_then(|number| self.members.predecessor(number))
                 .is_some_and(|earlier| !self.members.contains(self.store, earlier))
+    }
+
+    /// The bytes of the selected entries of a large pack if it is plain that all can be copied: each is whole, or a delta
+    /// against another of them that lies before it. That is the rule for the pack of a clone, and can be told on all
+    /// threads at once. `None` if there may be others; they are looked at in their order then.
+    fn all_copied(
+        &self,
+        selected: &Selected,
+        threads: usize,
+        progress: &dyn Progress,
+    ) -> Result<Option<u64>, Error> {
+        let (store, members) = (self.store, self.members);
+        let pack = &store.packs()[selected.pack];
+        // In a thin pack, whole objects may become deltas.
+        if self.thin || threads < 2 || pack.len() < LARGE || !selected.is_dense() {
+            return Ok(None);
+        }
+        let (mut spans, mut bytes) = (Spans::default(), 0u64);
+        let mut offsets = Vec::new();
+        let member = |at| members.contains_packed(at);
+        selected.each(store, member, |entry| {
+            spans.add(entry.offset, entry.end);
+            bytes += entry.end.saturating_sub(entry.offset);
+            offsets.push(entry.offset);
+            Ok::<(), Error>(())
+        })?;
+        let shares: Vec<&[u64]> = offsets.chunks(SHARE).collect();
+        let (next, found) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let work = || {
+            let mut reader = Reader::new();
+            while let Some(share) = shares.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if progress.interrupted() {
+                    return Err(Error::Interrupted);
+                }
+                for &offset in *share {
+                    let header = reader.entry(pack, offset)?;
+                    let plain = header.header.is_base()
+                        || match header.header {
+                            Header::OfsDelta { base_distance } => header
+                                .checked_base_pack_offset(base_distance)
+                                .is_some_and(|base| spans.contains(base)),
+                            _ => false,
+                        };
+                    if !plain {
+                        found.store(true, Ordering::Relaxed);
+                    }
+                }
+                if found.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        threads::on_all(threads.min(shares.len()), work)?;
+        Ok((!found.into_inner()).then_some(bytes))
     }
 
     /// Notes a copied delta that stands on an orphan.

@@ -38,7 +38,7 @@ pub fn plan<'a>(
     let mut classifier = Classifier::new(store, members, options.thin);
     let packs = select(store, members, classifier.reader())?;
     for selected in &packs {
-        classifier.pack(selected, progress)?;
+        classifier.pack(selected, options.threads, progress)?;
     }
     let (orphans, copied_bytes) = classifier.finish();
     let mut items = encoded(objects, members, &orphans, options, progress)?;

@@ -55,6 +55,11 @@ impl Selected {
         Ok(Selected { pack, entries })
     }
 
+    /// True if a good part of the pack is selected.
+    pub(super) fn is_dense(&self) -> bool {
+        matches!(self.entries, Entries::Dense)
+    }
+
     /// Calls `each` for every selected entry, in the order of the file. `member` tells which belong to the set.
     pub(super) fn each<E: From<store::Error>>(
         &self,

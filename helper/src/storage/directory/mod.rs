@@ -23,6 +23,8 @@ use std::sync::Arc;
 
 use ingot_engine::durable::{self, Fs};
 
+pub(super) use read::canonical_text;
+
 use super::{Error, Kind, MANIFEST_LIMIT, RawHead, StagedObject, Storage};
 use crate::protocol::ContentId;
 
@@ -135,7 +137,7 @@ impl Storage for Directory {
     }
 
     fn identity(&self) -> String {
-        format!("directory:{}", read::canonical_text(&self.root))
+        format!("directory:{}", canonical_text(&self.root))
     }
 
     fn head(&self) -> Result<Option<RawHead>, Error> {

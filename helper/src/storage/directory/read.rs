@@ -111,7 +111,7 @@ pub(super) fn is_nothing(error: &io::Error) -> bool {
 }
 
 /// A path with every link in the part that exists resolved, as text that no two paths share.
-pub(super) fn canonical_text(path: &Path) -> String {
+pub(in crate::storage) fn canonical_text(path: &Path) -> String {
     let mut resolved = path.to_owned();
     for above in path.ancestors() {
         if let Ok(real) = above.canonicalize() {

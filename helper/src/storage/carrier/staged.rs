@@ -1,0 +1,105 @@
+//! What will be published together: new objects that nobody sees before the head moves.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use gix::object::Kind as ObjectKind;
+use gix_hash::ObjectId;
+use ingot_engine::pack::build::Content;
+
+use super::super::{Error, Kind, StagedObject};
+use super::outer::Upload;
+use super::snapshot::Snapshot;
+use super::{Shared, layout};
+use crate::protocol::ContentId;
+
+/// New objects, and what they are parts of.
+pub(super) struct Pending {
+    /// What they will be added to.
+    pub snapshot: Arc<Snapshot>,
+    pub upload: Box<dyn Upload>,
+    pub things: Vec<(Kind, ContentId, Vec<ObjectId>)>,
+}
+
+impl Pending {
+    /// Adds the next part of something.
+    pub fn part(&mut self, bytes: &[u8], content: Content) -> Result<ObjectId, Error> {
+        self.upload.add(ObjectKind::Blob, bytes, content)
+    }
+}
+
+/// A pack on its way.
+pub(super) struct Staged {
+    shared: Arc<Shared>,
+    /// The part that is being filled.
+    part: Vec<u8>,
+    parts: Vec<ObjectId>,
+    finished: bool,
+}
+
+impl Staged {
+    pub fn begin(shared: &Arc<Shared>) -> Result<Staged, Error> {
+        shared.with_pending(|_| Ok(()))?;
+        Ok(Staged {
+            shared: Arc::clone(shared),
+            part: Vec::new(),
+            parts: Vec::new(),
+            finished: false,
+        })
+    }
+
+    fn end_part(&mut self) -> Result<(), Error> {
+        if self.parts.len() == layout::MOST_PARTS {
+            return Err(Error::PackTooLarge {
+                limit: layout::MOST_PARTS as u64 * layout::PART,
+            });
+        }
+        let part = &self.part;
+        let id = self
+            .shared
+            .with_pending(|pending| pending.part(part, Content::Random))?;
+        self.parts.push(id);
+        self.part.clear();
+        Ok(())
+    }
+}
+
+impl Write for Staged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = layout::PART as usize - self.part.len();
+        let taken = bytes.len().min(room);
+        self.part.extend_from_slice(&bytes[..taken]);
+        if self.part.len() as u64 == layout::PART {
+            self.end_part().map_err(io::Error::other)?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl StagedObject for Staged {
+    fn finish(mut self: Box<Self>, id: &ContentId) -> Result<(), Error> {
+        if !self.part.is_empty() {
+            self.end_part()?;
+        }
+        let parts = std::mem::take(&mut self.parts);
+        self.shared.with_pending(|pending| {
+            pending.things.push((Kind::Pack, *id, parts));
+            Ok(())
+        })?;
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if !self.finished {
+            // Parts that belong to nothing are not worth publishing, nor is what was to go with them.
+            self.shared.forget_pending();
+        }
+    }
+}

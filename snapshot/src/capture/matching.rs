@@ -1,0 +1,97 @@
+//! What the last capture knows of the items of a walk.
+
+use ingot_engine::store::Store;
+use rustix::fs::FileType;
+
+use super::intake::Known;
+use super::stat_cache::StatCache;
+use super::walk::Listing;
+use crate::manifest::{self, Content, KindRef};
+
+/// The items of a walk beside what the last capture stored.
+pub(super) struct Matched {
+    /// For each item.
+    pub(super) known: Vec<Known>,
+    /// The content that the same path had, for items that have to be read.
+    pub(super) old: Vec<Option<Content>>,
+    /// Every item is known, and nothing else was there.
+    pub(super) is_all: bool,
+}
+
+/// Goes through the walk and the cache side by side; both are in path order.
+pub(super) fn match_up(listing: &Listing, cache: Option<&StatCache>, rehash: bool) -> Matched {
+    let count = listing.items.len();
+    let mut matched = Matched {
+        known: Vec::with_capacity(count),
+        old: vec![None; count],
+        is_all: cache.is_some_and(|cache| cache.len() == count as u64),
+    };
+    let mut cached = cache.map(StatCache::entries);
+    let mut next = cached.as_mut().and_then(Iterator::next);
+    for (number, item) in listing.items.iter().enumerate() {
+        let path = listing.path(item);
+        while next
+            .as_ref()
+            .is_some_and(|cached| manifest::order(cached.entry.path, path).is_lt())
+        {
+            next = cached.as_mut().and_then(Iterator::next);
+        }
+        let same_path = next.as_ref().filter(|cached| cached.entry.path == path);
+        let is_folder = item.stat.file_type() == FileType::Directory;
+        let known = match (same_path, cache) {
+            (Some(cached), Some(cache)) if is_folder => {
+                // The times of folders are no change.
+                if cached.entry.kind != KindRef::Folder || cached.stat.mode != item.stat.mode {
+                    matched.is_all = false;
+                }
+                let _ = cache;
+                Known::Folder
+            }
+            _ if is_folder => {
+                matched.is_all = false;
+                Known::Folder
+            }
+            (Some(cached), Some(cache)) => {
+                let same = cached.is_same(&item.stat, cache.head.began);
+                match cached.entry.kind {
+                    KindRef::File(content) if same && !rehash => Known::File(content, item.stat),
+                    KindRef::Link { target, id } if same && !rehash => Known::Link(target.to_vec(), id),
+                    KindRef::File(content) => {
+                        matched.old[number] = Some(content);
+                        Known::Unknown
+                    }
+                    _ => Known::Unknown,
+                }
+            }
+            _ => Known::Unknown,
+        };
+        matched.is_all &= !matches!(known, Known::Unknown);
+        matched.known.push(known);
+    }
+    matched
+}
+
+/// Whether the same things were skipped as at the last capture.
+pub(super) fn same_skips(listing: &Listing, cache: &StatCache) -> bool {
+    let mut skipped = listing.skipped.clone();
+    skipped.sort_by(|a, b| manifest::order(&a.path, &b.path).then(a.reason.cmp(&b.reason)));
+    skipped.dedup();
+    skipped
+        .iter()
+        .map(|skip| (skip.path.as_slice(), skip.reason))
+        .eq(cache.skipped())
+}
+
+/// Takes back what is known of content that the repository does not have any more.
+pub(super) fn forget_absent(store: &Store, known: &mut [Known]) {
+    for known in known {
+        let id = match known {
+            Known::File(content, _) => content.id,
+            Known::Link(_, id) => *id,
+            _ => continue,
+        };
+        if store.find(&id).is_none() {
+            *known = Known::Unknown;
+        }
+    }
+}
