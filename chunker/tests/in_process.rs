@@ -318,7 +318,7 @@ fn any_sequence_of_edits_comes_back() {
     let mut numbers = Numbers::new(11);
     let mut content = noise(0, 600_000);
     let mut versions = Vec::new();
-    for step in 0..25u64 {
+    for step in 0..15u64 {
         let at = numbers.below(content.len().max(1)).min(content.len());
         let length = numbers.below(200_000);
         match numbers.below(6) {
@@ -373,7 +373,7 @@ fn a_sparse_file_of_five_gigabytes() {
         .read_exact_at(&mut bytes, 3 << 30)
         .unwrap();
     assert!(bytes == noise(1, 1 << 20));
-    assert_eq!(git_ok(dir, &["status", "--porcelain"]), "");
+    assert_eq!(chunk(dir, &["status"]), "");
 }
 
 #[test]

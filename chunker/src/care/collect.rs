@@ -107,6 +107,10 @@ pub fn prune(
         if current.contains(id) {
             return Ok(true);
         }
+        // Pointers belong to history, which stays whole.
+        if ingot_engine::chunked::read_pointer(&store, id, &mut cache)?.is_some() {
+            return Ok(true);
+        }
         // A copy that cannot be read is none.
         Ok(!matches!(
             there.read_verified(id, &mut cache, &mut bytes),
