@@ -223,6 +223,7 @@ fn damaged_lists_and_pointers_are_named() {
         chunk(dir, &["restore", "b.bin"]);
         fs::remove_file(dir.join("a.bin")).unwrap();
         let output = chunk_run(dir, &["restore", "a.bin"]);
+        assert_eq!(output.status.code(), Some(3));
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(told.contains("'a.bin' stays a pointer"), "{told}");
         fs::write(dir.join("a.bin"), noise(1, 200_000)).unwrap();

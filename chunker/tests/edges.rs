@@ -270,3 +270,35 @@ fn an_encrypted_remote_carries_chunked_files() {
         clean(&clone);
     }
 }
+
+/// With many objects, the pack index decides which blobs are looked at; pointers that Git stored as deltas are among them.
+#[test]
+fn pointers_are_found_among_many_blobs_and_as_deltas() {
+    let repo = ready(Format::Sha1);
+    for number in 0..1500 {
+        repo.write(
+            &format!("many/{number}"),
+            format!("{number}\n").repeat(1 + number % 90),
+        );
+    }
+    let mut content = noise(1, 400_000);
+    for version in 0..12 {
+        content[version * 30_000] ^= 1;
+        repo.write("a.bin", &content);
+        git_ok(repo.path(), &["add", "-A"]);
+        git_ok(repo.path(), &["commit", "-qm", "next"]);
+    }
+    git_ok(repo.path(), &["repack", "-qadf", "--window=50"]);
+    let verify = git_ok(repo.path(), &["rev-parse", "HEAD"]);
+    let tip = ObjectId::from_hex(verify.as_bytes()).unwrap();
+    let store = Repository::open(repo.path()).unwrap().store().unwrap();
+    let found = found(&store, &[tip], &[], 2);
+    assert!(found.len() > 1500 + 12);
+    assert_eq!(found.absent_chunks(), 0);
+    for version in 0..12 {
+        let name = format!("HEAD~{version}:a.bin");
+        for id in chunks_of(&store, &head(&repo, &name)) {
+            assert!(found.contains(&store, &id), "{name}");
+        }
+    }
+}
