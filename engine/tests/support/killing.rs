@@ -69,6 +69,11 @@ impl Handle for KillingHandle {
         self.left.step("sync", &self.path);
         self.inner.sync()
     }
+
+    fn rewrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.left.step("write into", &self.path);
+        self.inner.rewrite(offset, bytes)
+    }
 }
 
 impl Fs for Killing {

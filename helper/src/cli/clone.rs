@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::app::{App, bytes};
 use super::args::Clone;
-use super::exit::Failure;
+use super::exit::{Failure, warn};
 use super::place::{self, Place};
 use super::progress::amount;
 use super::ref_edits::{RefEdit, apply, apply_packed, detach, set_symbolic};
@@ -222,6 +222,12 @@ fn check_out(app: &App, args: &Clone, repository: &Repository, head: &Head) -> R
     };
     let Some(commit) = commit else { return Ok(0) };
     let summary = checkout::checkout(repository, commit, work_dir, &app.display)?;
+    for (path, reason) in &summary.pointers {
+        warn(&format!("'{path}' stays a pointer: {reason}"));
+    }
+    if summary.chunked > 0 && !app.global.quiet {
+        warn("there are chunked files; so that Git can handle them, run in the clone: git chunk install");
+    }
     Ok(summary.files as u64)
 }
 

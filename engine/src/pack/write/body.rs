@@ -67,6 +67,17 @@ impl Compressor {
         body
     }
 
+    /// Frames a delta or an object without compressing it.
+    pub(in crate::pack) fn stored_body(&mut self, bytes: &[u8]) -> Body {
+        let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 1000 + 128);
+        let deflater = self.stored.get_or_insert_with(|| Deflater::new(STORED));
+        deflater.deflate(bytes, &mut out);
+        Body {
+            inflated: bytes.len() as u64,
+            bytes: out.into(),
+        }
+    }
+
     /// The level for a long stream that starts with `bytes`, of which the rest may be different.
     pub(in crate::pack) fn level_for(&mut self, bytes: &[u8]) -> Level {
         match bytes.len() >= SAMPLES * SAMPLE / 2 && self.looks_compressed(bytes) {
