@@ -83,7 +83,6 @@ impl Client {
             key: &key,
             memory: Some(Memory {
                 git_dir: self.memory.clone(),
-                common_dir: self.memory.clone(),
                 name: Some(b"vault".to_vec()),
                 stores: vec![storage.identity()],
             }),
