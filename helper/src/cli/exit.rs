@@ -156,6 +156,9 @@ impl From<remote::Error> for Failure {
             };
         }
         let next = match code {
+            Code::NoStore if matches!(error, remote::Error::Vanished { .. }) => Some(
+                "find out what became of it: is the disk mounted, was it moved? A copy of it may be put back",
+            ),
             Code::NoStore => Some(
                 "check the path, or make a store with: git-e2ee init (a folder) or git-e2ee carrier-init (a Git repository)",
             ),
@@ -163,7 +166,9 @@ impl From<remote::Error> for Failure {
             Code::CannotOpen => {
                 Some("use the right key, or ask an administrator of the store to add this device")
             }
-            Code::Integrity => Some("nothing of it was used; compare with: git-e2ee verify"),
+            Code::Integrity => {
+                Some("nothing of it was used; ask whoever keeps the storage, and compare with another device")
+            }
             Code::Interrupted => Some("the same command again finishes the job"),
             Code::Done | Code::Failed | Code::Usage | Code::Partial | Code::Secret => None,
         };

@@ -199,6 +199,7 @@ pub fn threads() -> usize {
 fn memory(repository: &Repository, remote: Option<&Configured>, base: &Path) -> Memory {
     Memory {
         git_dir: repository.git_dir().to_owned(),
+        common_dir: repository.common_dir().to_owned(),
         name: remote.map(|remote| remote.name.to_vec()),
         stores: remote
             .map(|remote| identities(remote, repository, base))

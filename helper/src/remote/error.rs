@@ -22,6 +22,17 @@ pub enum Error {
         /// The place.
         store: String,
     },
+    /// There was one.
+    #[error(
+        "nothing is stored at {store} any more: this repository has seen generation {generation} there. Nothing is begun \
+         anew in its place"
+    )]
+    Vanished {
+        /// The place.
+        store: String,
+        /// The newest generation that was seen.
+        generation: u64,
+    },
     /// There is one already.
     #[error("encrypted repository is already initialized: {store}")]
     AlreadyInitialized {
@@ -260,7 +271,7 @@ impl Error {
     /// What kind of trouble this is.
     pub fn kind(&self) -> Kind {
         match self {
-            Error::NoRepository { .. } => Kind::NoStore,
+            Error::NoRepository { .. } | Error::Vanished { .. } => Kind::NoStore,
             Error::HeadUnreadable { .. }
             | Error::Refs(_)
             | Error::RefConflict { .. }
@@ -323,6 +334,7 @@ fn storage_kind(error: &storage::Error) -> Kind {
     match error {
         storage::Error::NotInitialized { .. } => Kind::NoStore,
         storage::Error::Locked(flock::Error::Interrupted { .. }) => Kind::Interrupted,
+        storage::Error::Locked(flock::Error::Io { .. }) => Kind::Failed,
         storage::Error::Locked(_) => Kind::Locked,
         storage::Error::Corrupt { .. }
         | storage::Error::HeadMissing { .. }
@@ -348,6 +360,7 @@ fn state_kind(error: &state::Error) -> Kind {
     match error {
         state::Error::Alarm { .. } => Kind::Alarm,
         state::Error::Locked(flock::Error::Interrupted { .. }) => Kind::Interrupted,
+        state::Error::Locked(flock::Error::Io { .. }) => Kind::Failed,
         state::Error::Locked(_) => Kind::Locked,
         _ => Kind::Failed,
     }

@@ -50,6 +50,8 @@ use crate::storage::Storage;
 pub struct Memory {
     /// The git folder of the worktree.
     pub git_dir: PathBuf,
+    /// The git folder that all worktrees share.
+    pub common_dir: PathBuf,
     /// The name of the remote, as bytes; `None` for a URL without one.
     pub name: Option<Vec<u8>>,
     /// Identities of all stores that the remote leads to, fetch URLs first. See [`Continuity::open`].
@@ -127,6 +129,7 @@ impl Remote<'_> {
         Ok(Some(Continuity::open(
             fs,
             &memory.git_dir,
+            &memory.common_dir,
             owner,
             &identity,
             &memory.stores,
@@ -135,7 +138,16 @@ impl Remote<'_> {
     }
 
     fn view(&self, memory: &mut Option<Continuity>) -> Result<View, Error> {
-        let head = View::head_of(self.storage)?;
+        let head = View::head_of(self.storage).map_err(|error| match (error.kind(), memory.as_ref()) {
+            (Kind::NoStore, Some(memory)) => match memory.newest_generation() {
+                Some(generation) => Error::Vanished {
+                    store: self.storage.describe(),
+                    generation,
+                },
+                None => error,
+            },
+            _ => error,
+        })?;
         self.view_at(&head, memory)
     }
 

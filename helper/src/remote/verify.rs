@@ -29,7 +29,7 @@ impl Remote<'_> {
     pub fn verify(&self, full: bool) -> Result<Verified, Error> {
         let (view, _memory) = self.look_at_all()?;
         let packs: Vec<&PackDescriptor> = view.chain().packs().collect();
-        let stored = packs.iter().map(|pack| super::view::stored_size(pack)).sum();
+        let stored = super::view::sum(packs.iter().map(|pack| super::view::stored_size(pack)));
         let count = packs.len();
         let objects = if full {
             Some(self.rebuild(&view, &packs)?)
@@ -45,7 +45,7 @@ impl Remote<'_> {
     }
 
     fn open_all(&self, view: &View, packs: &[&PackDescriptor]) -> Result<Option<u64>, Error> {
-        let total = packs.iter().map(|pack| pack.plaintext_size).sum();
+        let total = super::view::sum(packs.iter().map(|pack| pack.plaintext_size));
         self.progress.begin("Verifying packs", Some(total), Unit::Bytes);
         self.expect(packs);
         let mut buffer = vec![0; 256 << 10];

@@ -153,3 +153,8 @@ impl View {
 pub(super) fn stored_size(pack: &PackDescriptor) -> u64 {
     pack_stream::stored_size(pack.plaintext_size).unwrap_or(pack.plaintext_size)
 }
+
+/// The sum of sizes that the store claims, which may be any numbers.
+pub(super) fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
+}

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gix_hash::ObjectId;
 
-pub use continuity::Continuity;
+pub use continuity::{Continuity, set_aside};
 pub use file::{AdminPin, Error, load};
 pub use names::DeviceNames;
 pub use pin::{Alarm, Observed};

@@ -83,6 +83,7 @@ impl Client {
             key: &key,
             memory: Some(Memory {
                 git_dir: self.memory.clone(),
+                common_dir: self.memory.clone(),
                 name: Some(b"vault".to_vec()),
                 stores: vec![storage.identity()],
             }),
