@@ -5,6 +5,9 @@
 //! packs are published: synced, moved into place with the index last, and the folder of packs synced. Until then, and
 //! when the import is dropped instead, the repository is as it was.
 //!
+//! Several packs are checked and published together, and stay several packs: joining them would write everything once
+//! more. Lookups go through one table over all packs once there are many, and `git maintenance` joins them in its time.
+//!
 //! What is checked of packs and objects is listed at [`crate::pack::index`].
 
 mod error;

@@ -344,6 +344,11 @@ impl Objects {
         self.name_hashes[number as usize]
     }
 
+    /// True if [`Objects::predecessor`] knows any.
+    pub fn knows_predecessors(&self) -> bool {
+        !self.predecessors.is_empty()
+    }
+
     /// The version before this one at the same path, by its number: an object of the same kind that is in the set too or
     /// that the receiver has. Only walks that look for what is new beyond something know it, and not for every object.
     pub fn predecessor(&self, number: u32) -> Option<&oid> {

@@ -11,6 +11,7 @@ mod blob;
 mod encoder;
 mod error;
 mod output;
+mod pieces;
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -29,10 +30,8 @@ use crate::pack::index::write::Index;
 use crate::pack::inflate::Level;
 use output::Output;
 
-/// The prefix of packs in the making. Git prunes leftovers of that name.
-pub const TEMPORARY_PREFIX: &str = "tmp_pack_new_";
-/// The same of their indexes.
-const TEMPORARY_INDEX_PREFIX: &str = "tmp_idx_new_";
+/// What the names of packs in the making, and of their indexes, begin with. Git prunes leftovers of such names.
+pub const TEMPORARY_PREFIXES: [&str; 2] = ["tmp_pack_new_", "tmp_idx_new_"];
 /// Nobody changes packs.
 const MODE: u32 = 0o444;
 
@@ -189,7 +188,7 @@ impl Creator {
         let pack = self.folder.join(format!("pack-{id}.pack"));
         let target = pack.with_extension("idx");
         let (temporary, mut file) =
-            durable::create_unique(&*self.fs, &self.folder, TEMPORARY_INDEX_PREFIX.as_ref(), MODE)?;
+            durable::create_unique(&*self.fs, &self.folder, TEMPORARY_PREFIXES[1].as_ref(), MODE)?;
         let published = index
             .write(|entry| &self.ids[entry as usize], &mut file)
             .during("write", &temporary)

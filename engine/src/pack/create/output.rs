@@ -8,7 +8,7 @@ use std::sync::Arc;
 use gix_hash::ObjectId;
 use gix_object::Kind;
 
-use super::{Error, MODE, Options, TEMPORARY_PREFIX, header};
+use super::{Error, MODE, Options, TEMPORARY_PREFIXES, header};
 use crate::durable::{self, Context as _, Fs, Handle};
 use crate::pack::write::digest::Digest;
 
@@ -87,7 +87,8 @@ impl Output {
 
     fn flush(&mut self) -> Result<(), Error> {
         if self.file.is_none() {
-            let created = durable::create_unique(&*self.fs, &self.folder, TEMPORARY_PREFIX.as_ref(), MODE)?;
+            let created =
+                durable::create_unique(&*self.fs, &self.folder, TEMPORARY_PREFIXES[0].as_ref(), MODE)?;
             self.file = Some(created);
             self.hash_later = self.expected == 0 && !self.complete;
             self.limit = self.limit.min(PIECE);
