@@ -196,7 +196,11 @@ impl Store<'_> {
 
     /// Fetches the snapshots of all machines.
     pub fn pull(&self, archive: &Archive) -> Result<Pulled, Error> {
-        if self.is_begun()? && !self.key.exists() {
+        if !self.is_begun()? {
+            let store = self.url.to_string();
+            return Err(remote::Error::NoRepository { store }.into());
+        }
+        if !self.key.exists() {
             return Err(Error::NoKey {
                 url: self.url.to_string(),
                 key: self.key.clone(),

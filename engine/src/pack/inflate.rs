@@ -306,6 +306,19 @@ impl Deflater {
         }
     }
 
+    /// Appends all that is pending of the stream to `out`, up to a byte border where other blocks may follow.
+    pub fn sync(&mut self, out: &mut Vec<u8>) {
+        loop {
+            let start = out.len();
+            out.resize(start + FIRST_PIECE, 0);
+            let (_, _, written) = self.press(&[], start, out, FlushCompress::Sync);
+            out.truncate(start + written);
+            if written < FIRST_PIECE {
+                return;
+            }
+        }
+    }
+
     /// Ends the stream and appends the rest of it to `out`.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         loop {

@@ -61,7 +61,7 @@ impl Remote<'_> {
         let (view, _memory) = self.look()?;
         let packs = view.chain().pack_count();
         let sizes = view.chain().packs().map(super::view::stored_size);
-        let stored = sizes.sum();
+        let stored = super::view::sum(sizes);
         let here: BTreeMap<&str, ObjectId> = local
             .map_or(&[][..], |(_, refs)| refs)
             .iter()

@@ -15,6 +15,7 @@ use gix_object::Kind;
 use gix_ref::FullName;
 use ingot_engine::durable::{self, Fs};
 use ingot_engine::object::tree::Entries;
+use ingot_engine::pack::create;
 use ingot_engine::refs;
 use ingot_engine::repository::{self, Init, Repository};
 use ingot_engine::store::{self, Cache, Store};
@@ -156,27 +157,34 @@ impl Files {
 }
 
 impl Archive {
-    /// Makes a new repository for a machine. What an interrupted attempt left is finished.
+    /// Makes a new repository for a machine. It is made beside its place and moved there when it is complete, so an
+    /// interrupted attempt leaves nothing that is in the way of the next one.
     pub fn init(path: &Path, machine: &str, format: gix_hash::Kind) -> Result<Archive, Error> {
+        let fs = durable::Real;
         if path.join("HEAD").exists() {
             return Err(Error::Exists(path.to_owned()));
         }
-        if let Some(folder) = path.parent() {
-            durable::create_dirs(&durable::Real, folder, 0o700)?;
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        durable::create_dirs(&fs, folder, 0o700)?;
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".new");
+        let new = folder.join(name);
+        let failed = |action: &'static str, error| durable::Error::new(action, &new, error);
+        if new.exists() {
+            std::fs::remove_dir_all(&new).map_err(|error| failed("remove", error))?;
         }
         // For the user alone: names and content of files are nobody else's business.
-        durable::create_dirs(&durable::Real, path, 0o700)?;
+        durable::create_dirs(&fs, &new, 0o700)?;
         let init = Init {
             bare: true,
             format,
             branch: Some(machine.to_owned()),
         };
-        let repository = repository::init(path, &init)?;
-        durable::create_dirs(&durable::Real, &path.join(OWN), 0o700)?;
-        Ok(Archive {
-            repository,
-            machine: machine.to_owned(),
-        })
+        repository::init(&new, &init)?;
+        durable::create_dirs(&fs, &new.join(OWN), 0o700)?;
+        fs.rename(&new, path).map_err(|error| failed("move", error))?;
+        fs.sync_dir(folder).map_err(|error| failed("move", error))?;
+        Archive::open(path, machine)
     }
 
     /// Opens the repository at `path` on behalf of a machine.
@@ -306,6 +314,21 @@ impl Archive {
             cache: Cache::new(8 << 20),
             buffer: Vec::new(),
         })
+    }
+
+    /// Removes what interrupted captures left. Only for whoever holds the lock: nobody else makes such files.
+    pub fn clear_leftovers(&self, fs: &dyn Fs) {
+        let folder = self.repository.objects_dir().join("pack");
+        // Leftovers are harmless, and so is failing to remove them.
+        for name in fs.read_dir(&folder).unwrap_or_default() {
+            let bytes = name.as_encoded_bytes();
+            if create::TEMPORARY_PREFIXES
+                .iter()
+                .any(|prefix| bytes.starts_with(prefix.as_bytes()))
+            {
+                let _ = fs.unlink(&folder.join(&name));
+            }
+        }
     }
 
     /// The snapshots from `tip` back, newest first.

@@ -24,7 +24,7 @@ pub(super) fn match_up(listing: &Listing, cache: Option<&StatCache>, rehash: boo
     let mut matched = Matched {
         known: Vec::with_capacity(count),
         old: vec![None; count],
-        is_all: cache.is_some_and(|cache| cache.len() == count as u64),
+        is_all: cache.is_some_and(|cache| cache.count() == count as u64),
     };
     let mut cached = cache.map(StatCache::entries);
     let mut next = cached.as_mut().and_then(Iterator::next);
@@ -39,16 +39,11 @@ pub(super) fn match_up(listing: &Listing, cache: Option<&StatCache>, rehash: boo
         let same_path = next.as_ref().filter(|cached| cached.entry.path == path);
         let is_folder = item.stat.file_type() == FileType::Directory;
         let known = match (same_path, cache) {
-            (Some(cached), Some(cache)) if is_folder => {
+            (cached, _) if is_folder => {
                 // The times of folders are no change.
-                if cached.entry.kind != KindRef::Folder || cached.stat.mode != item.stat.mode {
-                    matched.is_all = false;
-                }
-                let _ = cache;
-                Known::Folder
-            }
-            _ if is_folder => {
-                matched.is_all = false;
+                matched.is_all &= cached.is_some_and(|cached| {
+                    cached.entry.kind == KindRef::Folder && cached.stat.mode == item.stat.mode
+                });
                 Known::Folder
             }
             (Some(cached), Some(cache)) => {

@@ -201,6 +201,9 @@ pub fn capture(
     }
 
     let archive = Archive::open(path, machine)?;
+    if options.store {
+        archive.clear_leftovers(&*options.fs);
+    }
     let tip = archive.tip()?;
     let store = archive.store()?;
     let mut known = matched.known;

@@ -123,7 +123,7 @@ impl StatCache {
     }
 
     /// The number of entries.
-    pub fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.entries
     }
 

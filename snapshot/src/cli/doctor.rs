@@ -139,7 +139,7 @@ fn repository(app: &App, setup: &Setup, checks: &mut Checks) {
     }
     let leftovers = leftovers(&archive);
     if leftovers > 0 {
-        let text = format!("{leftovers} files of interrupted runs; they are removed by: git gc --prune=now");
+        let text = format!("{leftovers} files of interrupted runs; the next snapshot removes its own");
         checks.add("repository", State::Note, text);
     }
 }

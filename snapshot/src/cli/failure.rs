@@ -80,6 +80,10 @@ impl From<transfer::Error> for Failure {
     fn from(error: transfer::Error) -> Failure {
         match error {
             transfer::Error::Archive(error) => error.into(),
+            transfer::Error::Remote(error @ ingot_helper::remote::Error::NoRepository { .. }) => {
+                failure(Code::NoStore, &error)
+                    .next("check the path, or send snapshots there with: rivet push")
+            }
             transfer::Error::Remote(error) => error.into(),
             transfer::Error::NoKey { .. } => failure(Code::CannotOpen, &error),
             _ => failure(Code::Failed, &error),

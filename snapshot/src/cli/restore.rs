@@ -22,11 +22,18 @@ pub fn restore(app: &App, mut args: Restore) -> Result<Report, Failure> {
     let setup = app.setup()?;
     let archive = setup.archive()?;
     let id = match archive.resolve(args.snapshot.as_deref()) {
-        // A first word that names no snapshot is a path of the newest one.
-        Err(archive::Error::Unknown { .. }) if is_path(&setup, args.snapshot.as_deref()) => {
-            let path = args.snapshot.take().map(PathBuf::from);
-            args.paths.splice(0..0, path);
-            archive.resolve(None)?
+        // A first word that names no snapshot may be a path of the newest one.
+        Err(error @ archive::Error::Unknown { .. }) => {
+            let newest = archive.resolve(None)?;
+            let word = args.snapshot.take().map(PathBuf::from).unwrap_or_default();
+            let relative = setup.relative(&word).map_err(|_| Failure::from(error))?;
+            if archive.reader()?.manifest(&newest)?.find(&relative).is_none() {
+                let word = word.display();
+                let message = format!("'{word}' is neither a snapshot nor a path of the newest one");
+                return Err(Failure::failed(message).next("see: rivet list --all"));
+            }
+            args.paths.insert(0, word);
+            newest
         }
         id => id?,
     };
@@ -68,10 +75,6 @@ pub fn restore(app: &App, mut args: Restore) -> Result<Report, Failure> {
     let undo = &app.places.undo;
     let done = putting::carry_out(&mut plan, &manifest, &reader, &root, undo, &app.display)?;
     Ok(report(&plan, &id.to_string(), Some(done)))
-}
-
-fn is_path(setup: &Setup, word: Option<&str>) -> bool {
-    word.is_some_and(|word| setup.relative(std::path::Path::new(word)).is_ok())
 }
 
 /// Where files go; `None` for a folder that a dry run does not make.

@@ -52,7 +52,7 @@ pub enum Error {
         /// The file.
         path: Vec<u8>,
         /// Why.
-        source: store::Error,
+        source: Box<store::Error>,
     },
     /// Content that the manifest names is not there.
     #[error("{}: object {id} is missing from the repository; see: rivet verify", crate::show::path(.path))]

@@ -253,7 +253,7 @@ impl Placer<'_> {
             Err(source) => {
                 return Err(Failed::Fatal(Error::Store {
                     path: step.path.clone(),
-                    source,
+                    source: Box::new(source),
                 }));
             }
         }

@@ -3,9 +3,8 @@
 use gix_hash::ObjectId;
 use gix_object::Kind;
 
+use super::pieces::{HEADER, Pieces};
 use super::{Creator, Error};
-use crate::pack::inflate::Deflater;
-use crate::pack::write::body::Compressor;
 use crate::pack::write::digest::Digest;
 
 /// Zeros, to complete a blob that is given up.
@@ -18,8 +17,7 @@ pub struct Blob<'a> {
     size: u64,
     written: u64,
     digest: Digest,
-    /// Begun with the first piece, which tells how hard to try.
-    deflater: Option<Deflater>,
+    pieces: Pieces,
     compressed: Vec<u8>,
 }
 
@@ -38,12 +36,12 @@ impl<'a> Blob<'a> {
         let offset = creator.output.start_entry(Kind::Blob, size)?;
         Ok(Blob {
             digest: Digest::of_object(creator.format, Kind::Blob, size),
+            pieces: Pieces::new(creator.level),
             creator,
             offset,
             size,
             written: 0,
-            deflater: None,
-            compressed: Vec::new(),
+            compressed: HEADER.to_vec(),
         })
     }
 
@@ -52,7 +50,8 @@ impl<'a> Blob<'a> {
         self.size - self.written
     }
 
-    /// Takes the next bytes, no more than are missing.
+    /// Takes the next bytes, no more than are missing. What comes in one call is compressed, or not, as one: give it in
+    /// pieces of about a mebibyte.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let written = self.written.saturating_add(bytes.len() as u64);
         if written > self.size {
@@ -63,13 +62,7 @@ impl<'a> Blob<'a> {
         }
         self.written = written;
         self.digest.update(bytes);
-        let level = self.creator.level;
-        let deflater = self.deflater.get_or_insert_with(|| {
-            let mut deflater = Deflater::new(Compressor::new(level).level_for(bytes));
-            deflater.begin();
-            deflater
-        });
-        deflater.push(bytes, &mut self.compressed);
+        self.pieces.push(bytes, &mut self.compressed);
         self.pass_on()
     }
 
@@ -97,12 +90,7 @@ impl<'a> Blob<'a> {
     }
 
     fn end(&mut self) -> Result<ObjectId, Error> {
-        if self.deflater.is_none() {
-            self.write(&[])?;
-        }
-        if let Some(deflater) = &mut self.deflater {
-            deflater.end(&mut self.compressed);
-        }
+        self.pieces.end(&mut self.compressed);
         self.pass_on()?;
         let format = self.creator.format;
         let digest = std::mem::replace(&mut self.digest, Digest::new(format));
