@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 pub mod checkout;
+pub mod chunked;
 pub mod connectivity;
 pub mod durable;
 pub mod import;

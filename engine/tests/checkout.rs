@@ -435,6 +435,68 @@ fn progress_is_told_and_listened_to() {
     assert!(!repository.git_dir().join("index").exists());
 }
 
+/// However many threads write a large tree, they write the same.
+#[test]
+fn a_tree_of_five_thousand_files() {
+    let source = Repo::empty(Format::Sha1);
+    let mut stream =
+        String::from("commit refs/heads/main\ncommitter A <a@example.org> 1700000000 +0000\ndata 1\nx\n");
+    for number in 0..5_000 {
+        let mode = match number % 50 {
+            0 => "120000",
+            1 => "100755",
+            _ => "100644",
+        };
+        let content = match mode {
+            "120000" => format!("../{}", number + 1),
+            _ => format!("file {number}\n").repeat(1 + number % 90 * (number % 3)),
+        };
+        stream.push_str(&format!(
+            "M {mode} inline f{}/g{}/{number}\ndata {}\n{content}\n",
+            number % 17,
+            number % 23,
+            content.len()
+        ));
+    }
+    let import = ["-c", "fastimport.unpackLimit=0", "fast-import", "--quiet"];
+    git::with_input(source.path(), &import, stream.as_bytes());
+    let tip = id(&source, "main");
+    let mut first = None;
+    for workers in ["1", "4"] {
+        let (temp, repository) = target(&source, Format::Sha1, &[("checkout.workers", workers)]);
+        apply(
+            &repository,
+            vec![Edit::set(validate("refs/heads/main").unwrap(), tip)],
+        )
+        .unwrap();
+        let summary = checkout(&repository, tip, &work(&temp), &Silent).unwrap();
+        assert_eq!((summary.files, summary.links), (5_000, 100));
+        clean(&temp);
+        let made = (
+            tree(&work(&temp)),
+            git::git(&work(&temp), &["ls-files", "-s"]),
+            summary,
+        );
+        match &first {
+            None => first = Some(made),
+            Some(first) => assert!(*first == made, "{workers} threads write something else"),
+        }
+    }
+    // And as Git does it.
+    let theirs = TempDir::new().unwrap();
+    let to = theirs.path().join("work");
+    git::git(
+        theirs.path(),
+        &[
+            "clone",
+            "-q",
+            source.path().to_str().unwrap(),
+            to.to_str().unwrap(),
+        ],
+    );
+    assert!(first.is_some_and(|(ours, ..)| ours == tree(&to)));
+}
+
 /// With a `git` on the search path that leaves a note when it is called.
 #[test]
 fn no_program_is_started() {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use gix_hash::ObjectId;
 use gix_object::Kind;
@@ -15,10 +16,15 @@ use ingot_engine::durable::{Fs, real};
 use ingot_engine::import::{Connectivity, Error, Import, Limits, Options};
 use ingot_engine::pack;
 use ingot_engine::pack::inflate::{Level, deflate};
-use ingot_engine::progress::Silent;
+use ingot_engine::progress::{Progress, Silent};
 use ingot_engine::store::Store;
+use ingot_engine::walk;
 use ingot_testdata::git;
 use ingot_testdata::repo::{Format, Repo};
+
+#[cfg(unix)]
+#[path = "support/killing.rs"]
+mod killing;
 
 fn kind(format: Format) -> gix_hash::Kind {
     match format {
@@ -408,6 +414,19 @@ fn power_cuts() {
     }
 }
 
+/// Every pack that has an index is whole.
+fn whole_or_absent(repo: &Repo) {
+    let names = everything(&repo.objects().join("pack"));
+    for index in names.iter().filter(|name| name.ends_with(".idx")) {
+        let name = index.trim_end_matches(".idx");
+        assert!(names.contains(&format!("{name}.pack")) && names.contains(&format!("{name}.rev")));
+        repo.git(&[
+            "verify-pack",
+            repo.objects().join("pack").join(index).to_str().unwrap(),
+        ]);
+    }
+}
+
 /// Whatever call fails, the repository is whole, and the next import works.
 #[test]
 fn failing_calls() {
@@ -419,6 +438,7 @@ fn failing_calls() {
             let target = Repo::empty(format);
             let fs = Arc::new(Faulty::new(real(), fault, nth, stays));
             let result = import_with(Arc::clone(&fs) as Arc<dyn Fs>, &target.objects(), &[&content]);
+            whole_or_absent(&target);
             git::fsck(target.path());
             import_with(real(), &target.objects(), &[&content]).unwrap();
             assert_eq!(target.git(&["cat-file", "blob", &object.to_string()]), "content");
@@ -428,4 +448,141 @@ fn failing_calls() {
             }
         }
     }
+}
+
+/// Interrupts at the n-th question whether to go on.
+struct Interrupting(AtomicU64);
+
+impl Progress for Interrupting {
+    fn interrupted(&self) -> bool {
+        // Whoever asks again gets the same answer.
+        let before = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+            Some(left.saturating_sub(1))
+        });
+        before.unwrap() <= 1
+    }
+}
+
+#[test]
+fn an_interruption_leaves_nothing_wherever_it_comes() {
+    let format = Format::Sha1;
+    let source = Repo::textual(format, 30);
+    let target = Repo::empty(format);
+    let (old, new) = (
+        source.git(&["rev-parse", "main~20"]),
+        source.git(&["rev-parse", "main"]),
+    );
+    let mut import = begin(&target, format);
+    add(&mut import, &pack(&source, &["main~20"])).unwrap();
+    import.publish(false).unwrap();
+    let before = everything(&target.objects());
+    let bytes = pack(&source, &["main", "^main~20"]);
+    for threads in [1, 3] {
+        let mut interrupted = [0, 0];
+        for nth in 1.. {
+            let progress = Interrupting(AtomicU64::new(nth));
+            let options = Options {
+                threads,
+                ..Options::default()
+            };
+            let mut import = Import::begin(&target.objects(), kind(format), options).unwrap();
+            let added = import.add_pack(&mut &bytes[..], &Limits::default(), &progress);
+            if let Err(error) = added {
+                assert!(
+                    matches!(error, Error::Pack(pack::index::Error::Interrupted)),
+                    "{error}"
+                );
+                assert_eq!(
+                    everything(import.quarantine()).len(),
+                    3,
+                    "folders and the alternates"
+                );
+                drop(import);
+                assert_eq!(everything(&target.objects()), before);
+                interrupted[0] += 1;
+                continue;
+            }
+            let answer = import.check(&[id(&new)], &[id(&old)], &progress);
+            drop(import);
+            assert_eq!(everything(&target.objects()), before);
+            match answer {
+                Err(Error::Walk(walk::Error::Interrupted)) => interrupted[1] += 1,
+                answer => {
+                    assert!(matches!(answer, Ok(Connectivity::Connected { .. })), "{answer:?}");
+                    break;
+                }
+            }
+        }
+        assert!(interrupted[0] > 1, "{interrupted:?} with {threads} threads");
+    }
+}
+
+const KILLED: &str = "INGOT_TEST_KILLED";
+
+/// Whenever the process is killed, each pack is whole or absent, and the next import works.
+#[cfg(unix)]
+#[test]
+fn killed_at_any_call() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let format = Format::Sha1;
+    let content = blob_pack(format, b"content");
+    let object = gix_object::compute_hash(kind(format), Kind::Blob, b"content").unwrap();
+    let mut points = Vec::new();
+    for nth in 1.. {
+        let target = Repo::empty(format);
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "killed_child",
+                "--ignored",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env(KILLED, target.objects())
+            .env("INGOT_TEST_AT", nth.to_string())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let killed = output.status.signal() == Some(9);
+        assert!(killed || output.status.success(), "{text}");
+        points.extend(
+            text.lines()
+                .filter_map(|line| line.strip_prefix("killed before "))
+                .map(str::to_owned),
+        );
+        whole_or_absent(&target);
+        git::fsck(target.path());
+        import_with(real(), &target.objects(), &[&content]).unwrap();
+        assert_eq!(target.git(&["cat-file", "blob", &object.to_string()]), "content");
+        target.git(&["prune", "--expire=now"]);
+        let rest = everything(&target.objects());
+        assert!(rest.iter().all(|name| !name.contains("tmp_")), "{rest:?}");
+        if !killed {
+            break;
+        }
+    }
+    for point in [
+        "write to",
+        "sync file",
+        "rename to",
+        "sync folder",
+        "unlink",
+        "remove folder",
+    ] {
+        assert!(
+            points.iter().any(|other| other.starts_with(point)),
+            "{point}: {points:?}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+#[ignore = "run by killed_at_any_call"]
+fn killed_child() {
+    let at = std::env::var("INGOT_TEST_AT").unwrap().parse().unwrap();
+    let objects = std::env::var_os(KILLED).unwrap();
+    let content = blob_pack(Format::Sha1, b"content");
+    let fs = Arc::new(killing::Killing::new(at));
+    import_with(fs, Path::new(&objects), &[&content]).unwrap();
 }

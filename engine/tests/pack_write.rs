@@ -111,90 +111,6 @@ fn check_since(repo: &Repo, format: Format, base: &str) -> Vec<u8> {
     pack
 }
 
-/// A history of text files that grow and change line by line, with folders, as loose objects.
-fn textual(format: Format, commits: u32) -> Repo {
-    let mut seed = 12_345u64;
-    let mut random = move |below: usize| {
-        seed = seed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % below
-    };
-    let words = [
-        "alpha", "walk", "pack", "index", "object", "return", "store", "if", "delta", "while", "tree",
-    ];
-    let line = |random: &mut dyn FnMut(usize) -> usize| {
-        let mut line = String::new();
-        for _ in 0..2 + random(7) {
-            write!(line, "{}{} ", words[random(words.len())], random(90)).unwrap();
-        }
-        line.push('\n');
-        line
-    };
-    let names: Vec<String> = (0..40)
-        .map(|n| {
-            format!(
-                "{}/{}{n}.{}",
-                ["src", "src/deep", "doc", "test"][n % 4],
-                words[n % 11],
-                ["rs", "txt"][n % 2]
-            )
-        })
-        .collect();
-    let mut files: Vec<Vec<String>> = names
-        .iter()
-        .map(|_| (0..60 + random(300)).map(|_| line(&mut random)).collect())
-        .collect();
-    let mut stream = String::new();
-    for commit in 0..commits {
-        let message = format!("change number {commit}\n\n{}", line(&mut random));
-        writeln!(
-            stream,
-            "commit refs/heads/main\ncommitter Alice <alice@example.org> {} +0000\ndata {}\n{message}",
-            1_700_000_000 + commit * 60,
-            message.len()
-        )
-        .unwrap();
-        for (file, name) in names.iter().enumerate() {
-            if commit > 0 && random(20) > 0 {
-                continue;
-            }
-            for _ in 0..1 + random(4) {
-                let at = random(files[file].len());
-                match random(3) {
-                    0 => drop(files[file].remove(at)),
-                    1 => files[file][at] = line(&mut random),
-                    _ => files[file].insert(at, line(&mut random)),
-                }
-            }
-            let content = files[file].concat();
-            write!(
-                stream,
-                "M 100644 inline {name}\ndata {}\n{content}\n",
-                content.len()
-            )
-            .unwrap();
-        }
-    }
-    let packed = Repo::empty(format);
-    git::with_input(
-        packed.path(),
-        &["-c", "fastimport.unpackLimit=0", "fast-import", "--quiet"],
-        stream.as_bytes(),
-    );
-    let repo = Repo::empty(format);
-    for pack in packs(&packed) {
-        git::with_input(
-            repo.path(),
-            &["unpack-objects", "-q"],
-            &std::fs::read(pack).unwrap(),
-        );
-    }
-    let tip = packed.git(&["rev-parse", "main"]);
-    repo.git(&["update-ref", "refs/heads/main", &tip]);
-    repo
-}
-
 /// The pack files of a repository.
 fn packs(repo: &Repo) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(repo.objects().join("pack")) else {
@@ -245,7 +161,7 @@ fn an_empty_set_is_gits_empty_pack() {
 #[test]
 fn loose_objects() {
     for format in Format::BOTH {
-        let repo = textual(format, 60);
+        let repo = Repo::textual(format, 60);
         assert!(packs(&repo).is_empty());
         let full = check_all(&repo, format);
         let few = check_since(&repo, format, "HEAD~3");
@@ -266,7 +182,7 @@ fn scripted_history() {
 #[test]
 fn one_pack_is_copied() {
     for format in Format::BOTH {
-        let repo = textual(format, 60);
+        let repo = Repo::textual(format, 60);
         repo.git(&["repack", "-adfq"]);
         let full = check_all(&repo, format);
         let stored = std::fs::read(&packs(&repo)[0]).unwrap();
@@ -284,7 +200,7 @@ fn one_pack_is_copied() {
 #[test]
 fn deltas_by_id_become_deltas_by_distance() {
     let format = Format::Sha1;
-    let repo = textual(format, 40);
+    let repo = Repo::textual(format, 40);
     let by_id = git::with_input(
         repo.path(),
         &["pack-objects", "-q", "--revs", "--stdout"],
@@ -301,7 +217,7 @@ fn deltas_by_id_become_deltas_by_distance() {
 #[test]
 fn packs_that_overlap_and_loose_objects() {
     for format in Format::BOTH {
-        let repo = textual(format, 80);
+        let repo = Repo::textual(format, 80);
         add_pack(&repo, &["HEAD~50"], &[]);
         add_pack(&repo, &["HEAD~20", "^HEAD~60"], &[]);
         add_pack(&repo, &["HEAD~10", "^HEAD~30"], &["--no-reuse-delta"]);
@@ -317,7 +233,7 @@ fn packs_that_overlap_and_loose_objects() {
 #[test]
 fn packs_that_git_completed() {
     let format = Format::Sha1;
-    let source = textual(format, 60);
+    let source = Repo::textual(format, 60);
     let repo = Repo::empty(format);
     let url = source.path().to_str().unwrap();
     for (step, commit) in ["main~40", "main~25", "main~12", "main"].into_iter().enumerate() {
@@ -342,7 +258,7 @@ fn packs_that_git_completed() {
 #[test]
 fn objects_of_alternates() {
     for format in Format::BOTH {
-        let lender = textual(format, 50);
+        let lender = Repo::textual(format, 50);
         lender.git(&["repack", "-adfq"]);
         let repo = Repo::empty(format);
         let line = format!("{}\n", lender.objects().display());
@@ -359,7 +275,7 @@ fn objects_of_alternates() {
 #[test]
 fn indexes_without_crc() {
     let format = Format::Sha1;
-    let repo = textual(format, 20);
+    let repo = Repo::textual(format, 20);
     repo.git(&["-c", "pack.indexVersion=1", "repack", "-adfq"]);
     check_all(&repo, format);
     check_since(&repo, format, "HEAD~4");
@@ -397,7 +313,7 @@ fn last_blob(repo: &Repo) -> (String, u64, u64) {
 #[test]
 fn a_damaged_pack_is_refused_by_the_name_of_the_object() {
     for format in Format::BOTH {
-        let repo = textual(format, 20);
+        let repo = Repo::textual(format, 20);
         repo.git(&["repack", "-adfq"]);
         let (id, offset, size) = last_blob(&repo);
         let store = Store::open(&repo.objects(), hash_kind(format)).unwrap();
@@ -499,7 +415,7 @@ fn objects_beyond_the_budget_pass_through() {
 #[test]
 fn results_without_room_to_keep_them_are_made_again() {
     let format = Format::Sha1;
-    let repo = textual(format, 40);
+    let repo = Repo::textual(format, 40);
     let tight = |threads| Options {
         memory: 300 << 10,
         ..options(threads)
@@ -524,7 +440,7 @@ fn gits_size(repo: &Repo, wants: &[&str], haves: &[&str]) -> usize {
 #[test]
 fn packs_are_about_as_small_as_gits() {
     let format = Format::Sha1;
-    let repo = textual(format, 250);
+    let repo = Repo::textual(format, 250);
     let compare = |what: &str, haves: &[&str]| {
         let (ours, gits) = (
             pack(&repo, format, &["HEAD"], haves).len(),
@@ -568,7 +484,7 @@ impl Progress for Interrupting {
 #[test]
 fn an_interruption_ends_the_work_wherever_it_comes() {
     let format = Format::Sha1;
-    let repo = textual(format, 10);
+    let repo = Repo::textual(format, 10);
     let store = Store::open(&repo.objects(), hash_kind(format)).unwrap();
     let members = enumerate(&store, &ids(&repo, &["HEAD"]), &[]);
     let mut finished = false;
@@ -612,7 +528,7 @@ impl std::io::Write for Full {
 #[test]
 fn an_output_that_fails_is_reported() {
     let format = Format::Sha1;
-    let repo = textual(format, 20);
+    let repo = Repo::textual(format, 20);
     repo.write("large", noise(5, 9 << 20)); // enough for the copy to use a second thread
     repo.commit("large");
     repo.git(&["repack", "-adfq"]);

@@ -10,7 +10,8 @@ use gix_hash::ObjectId;
 use ingot_engine::durable::testing::{Fault, Faulty, Recording};
 use ingot_engine::durable::{Fs, real};
 use ingot_engine::refs::{
-    Edit, Error, Expected, Head, Options, Transaction, apply, head, list, peel, resolve, validate,
+    Edit, Error, Expected, Head, Options, Packing, Transaction, apply, apply_each, head, list, peel, resolve,
+    validate,
 };
 use ingot_engine::repository::Repository;
 use ingot_testdata::git;
@@ -470,7 +471,7 @@ fn many_references_go_into_one_file() {
         edits.push(set("refs/remotes/origin/tags/v1.0", id(&repo, "v1.0")));
         edits.push(set("refs/tags/nested-copy", id(&repo, "nested")));
         let options = Options {
-            pack: true,
+            packing: Packing::New,
             ..Options::default()
         };
         Transaction::prepare(&repository, edits, &options)
@@ -584,13 +585,13 @@ fn state(root: &Path, one: ObjectId, two: ObjectId) -> Result<bool, String> {
 
 #[test]
 fn every_power_cut_leaves_old_or_new_references() {
-    for pack in [false, true] {
+    for packing in [Packing::None, Packing::New, Packing::All] {
         let (temp, one, two) = small();
         let repository = Repository::open(temp.path()).unwrap();
         let fs = Arc::new(Recording::new(temp.path()).unwrap());
         let options = Options {
             fs: Arc::clone(&fs) as Arc<dyn Fs>,
-            pack,
+            packing,
             ..Options::default()
         };
         Transaction::prepare(&repository, edits(two), &options)
@@ -616,14 +617,18 @@ fn every_power_cut_leaves_old_or_new_references() {
 
 #[test]
 fn every_failing_call_leaves_old_or_new_references() {
-    for fault in [Fault::Broken, Fault::Short] {
+    for (fault, packing) in [
+        (Fault::Broken, Packing::None),
+        (Fault::Short, Packing::None),
+        (Fault::Broken, Packing::All),
+    ] {
         for at in 1.. {
             let (temp, one, two) = small();
             let repository = Repository::open(temp.path()).unwrap();
             let fs = Arc::new(Faulty::new(real(), fault, at, false));
             let options = Options {
                 fs: Arc::clone(&fs) as Arc<dyn Fs>,
-                pack: false,
+                packing,
                 ..Options::default()
             };
             let result =
@@ -648,6 +653,189 @@ fn every_failing_call_leaves_old_or_new_references() {
             assert!(old_or_new(temp.path(), one, two, &"second run"));
         }
     }
+}
+
+/// Options that pack all, and what writes.
+fn packing_all(repo: &Repo) -> (Options, Arc<Recording>) {
+    let fs = Arc::new(Recording::new(&repo.git_dir()).unwrap());
+    let options = Options {
+        fs: Arc::clone(&fs) as Arc<dyn Fs>,
+        packing: Packing::All,
+        ..Options::default()
+    };
+    (options, fs)
+}
+
+#[test]
+fn many_changes_cost_as_many_syncs_as_few() {
+    for format in Format::BOTH {
+        let repo = Repo::scripted("history", format);
+        let repository = open(&repo);
+        let (tip, older, tag) = (id(&repo, "main"), id(&repo, "main~1"), id(&repo, "nested"));
+        let name = |number: u32| format!("refs/remotes/origin/{}/b{number}", number % 7);
+        let change = |id: ObjectId, expected: Expected| -> Vec<Edit> {
+            let edit = |number| set(&name(number), id).expecting(expected).because("many");
+            (0..300).map(edit).collect()
+        };
+        let few = |syncs: ingot_engine::durable::testing::Calls| {
+            assert!(syncs.file_syncs + syncs.folder_syncs < 20, "{syncs:?}");
+        };
+        // New ones, among them a branch that HEAD is on and a tag.
+        repo.git(&["symbolic-ref", "HEAD", "refs/heads/unborn"]);
+        let mut edits = change(older, Expected::Absent);
+        edits.extend([set("refs/tags/copy", tag), set("HEAD", older).because("born")]);
+        let (options, fs) = packing_all(&repo);
+        apply_each(&repository, edits, &options)
+            .unwrap()
+            .into_iter()
+            .for_each(|result| drop(result.unwrap()));
+        few(fs.calls());
+        assert_eq!(repo.git(&["rev-parse", "HEAD"]), older.to_string());
+        assert!(repo.git(&["reflog", "HEAD"]).contains("born"));
+        let peeled = repo.git(&["show-ref", "-d", "copy"]);
+        assert!(
+            peeled.contains(&repo.git(&["rev-parse", "nested^{}"])),
+            "{peeled}"
+        );
+        assert!(!repo.git_dir().join("refs/remotes/origin/0").exists());
+        // Some are files by now.
+        for number in 0..20 {
+            repo.git(&["update-ref", &name(number), &format!("{older}~1")]);
+            repo.git(&["update-ref", &name(number), &older.to_string()]);
+        }
+        assert!(repo.git_dir().join(name(19)).exists());
+        let (options, fs) = packing_all(&repo);
+        let applied = apply_each(&repository, change(tip, Expected::Is(older)), &options).unwrap();
+        assert!(
+            applied
+                .iter()
+                .all(|result| result.as_ref().unwrap().old == Some(older))
+        );
+        few(fs.calls());
+        assert_eq!(listed(repo.path()), ours(&open(&repo)));
+        let there = listed(repo.path());
+        for number in 0..300 {
+            assert_eq!(there[&name(number)], tip.to_string());
+            assert!(!repo.git_dir().join(name(number)).exists());
+        }
+        assert!(repo.git(&["reflog", "show", &name(299)]).lines().count() == 2);
+        git::fsck(repo.path());
+        let locks = repo.git_dir().join("refs/remotes/origin");
+        assert!(!locks.exists() || std::fs::read_dir(locks).unwrap().count() == 0);
+    }
+}
+
+#[test]
+fn each_change_stands_for_itself() {
+    for (packing, format) in [
+        (Packing::None, Format::Sha1),
+        (Packing::All, Format::Sha1),
+        (Packing::All, Format::Sha256),
+    ] {
+        let repo = Repo::scripted("history", format);
+        for name in ["gone", "now/a/name", "in/the/way", "stuck"] {
+            repo.git(&["branch", name]);
+        }
+        repo.git(&["pack-refs", "--all"]);
+        for name in ["loose", "held"] {
+            repo.git(&["branch", name]);
+        }
+        let held = repo.git_dir().join("refs/heads/held.lock");
+        std::fs::write(&held, "").unwrap();
+        let stale = repo.git_dir().join("refs/heads/below/x.lock");
+        std::fs::create_dir_all(stale.parent().unwrap()).unwrap();
+        std::fs::write(&stale, "").unwrap();
+        let repository = open(&repo);
+        let (tip, older) = (id(&repo, "main"), id(&repo, "main~1"));
+        let absent = ObjectId::from_hex("1".repeat(tip.kind().len_in_hex()).as_bytes()).unwrap();
+        let options = Options {
+            packing,
+            ..Options::default()
+        };
+        let edits = vec![
+            set("refs/heads/stuck", older).expecting(Expected::Is(absent)),
+            set("refs/heads/loose", older),
+            set("refs/heads/gone/below", tip),
+            delete("refs/heads/gone"),
+            set("refs/heads/held", older),
+            delete("refs/heads/now/a/name"),
+            set("refs/heads/now", tip),
+            set("refs/heads/in", tip),
+            set("refs/heads/new", absent),
+            set("refs/heads/new/one", tip),
+            set("refs/heads/new/one/more", tip),
+            set("refs/heads/below", tip),
+            set("refs/heads/topic", older),
+        ];
+        let count = edits.len();
+        let results = apply_each(&repository, edits, &options).unwrap();
+        assert_eq!(results.len(), count);
+        let said: Vec<&str> = results
+            .iter()
+            .map(|result| match result {
+                Ok(_) => "done",
+                Err(Error::Changed { .. }) => "changed",
+                Err(Error::Locked { .. }) => "locked",
+                Err(Error::Conflict { .. }) => "conflict",
+                Err(Error::MissingObject { .. }) => "missing",
+                Err(other) => panic!("{other}"),
+            })
+            .collect();
+        let below = match packing {
+            Packing::All => "done", // no file has to take the place of the folder
+            _ => "locked",
+        };
+        let expected = [
+            "changed", "done", "done", "done", "locked", "done", "done", "conflict", "missing", "done",
+            "conflict", below, "done",
+        ];
+        assert_eq!(said, expected, "{packing:?}");
+        assert_eq!(results[1].as_ref().unwrap().old, Some(tip));
+        for (name, value) in [
+            ("stuck", tip),
+            ("loose", older),
+            ("gone/below", tip),
+            ("held", tip),
+            ("now", tip),
+            ("new/one", tip),
+            ("topic", older),
+        ] {
+            assert_eq!(
+                repo.git(&["rev-parse", &format!("refs/heads/{name}")]),
+                value.to_string()
+            );
+        }
+        assert_eq!(listed(repo.path()), ours(&open(&repo)));
+        std::fs::remove_file(held).unwrap();
+        std::fs::remove_file(stale).unwrap();
+        git::fsck(repo.path());
+        repo.git(&["pack-refs", "--all"]);
+    }
+}
+
+#[test]
+fn a_lock_on_packed_references_holds_up_deletions_alone() {
+    let repo = Repo::scripted("history", Format::Sha1);
+    repo.git(&["config", "core.packedRefsTimeout", "1"]);
+    let lock = repo.git_dir().join("packed-refs.lock");
+    std::fs::write(&lock, "").unwrap();
+    let repository = open(&repo);
+    let tip = id(&repo, "main");
+    let edits = || vec![delete("refs/heads/topic"), set("refs/heads/new", tip)];
+    let options = Options {
+        packing: Packing::All,
+        ..Options::default()
+    };
+    let results = apply_each(&repository, edits(), &options).unwrap();
+    assert!(matches!(&results[0], Err(Error::Locked { lock: path, .. }) if *path == lock));
+    assert!(results[1].is_ok());
+    assert_eq!(repo.git(&["rev-parse", "new"]), tip.to_string());
+    assert!(repo.git_dir().join("refs/heads/new").exists());
+    assert!(matches!(apply(&repository, edits()), Err(Error::Locked { .. })));
+    std::fs::remove_file(&lock).unwrap();
+    let results = apply_each(&repository, edits(), &options).unwrap();
+    assert!(results.iter().all(Result::is_ok));
+    assert!(!listed(repo.path()).contains_key("refs/heads/topic"));
 }
 
 #[test]

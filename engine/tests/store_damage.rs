@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -9,11 +10,20 @@ use gix_hash::ObjectId;
 use gix_object::Kind;
 use gix_pack::data::entry::Header;
 use ingot_engine::pack::{delta, inflate};
+use ingot_engine::progress::Silent;
 use ingot_engine::store::{Cache, Error, Fault, Options, Store};
+use ingot_engine::walk;
 use ingot_testdata::git;
 use ingot_testdata::repo::{Format, Repo};
 
 const FORMATS: [gix_hash::Kind; 2] = [gix_hash::Kind::Sha1, gix_hash::Kind::Sha256];
+
+fn hash(format: Format) -> gix_hash::Kind {
+    match format {
+        Format::Sha1 => gix_hash::Kind::Sha1,
+        Format::Sha256 => gix_hash::Kind::Sha256,
+    }
+}
 
 fn overwrite(path: &Path, content: &[u8]) {
     if path.exists() {
@@ -519,4 +529,134 @@ fn stores_are_shared_and_caches_are_handed_on() {
     shared::<ingot_engine::store::CommitGraph>();
     sent::<Cache>();
     sent::<ingot_engine::store::Reader>();
+}
+
+/// Fills what lies between the header and the checksum of a pack, or a part of it.
+fn spoil(pack: &Path, format: Format, from: u64, to: Option<u64>) {
+    let mut bytes = std::fs::read(pack).unwrap();
+    let end = bytes.len() - if format == Format::Sha1 { 20 } else { 32 };
+    let to = to.map_or(end, |to| to as usize);
+    bytes[from as usize..to].fill(0xff);
+    overwrite(pack, &bytes);
+}
+
+#[test]
+fn another_copy_is_read_in_place_of_a_damaged_one() {
+    for format in Format::BOTH {
+        let repo = Repo::empty(format);
+        for step in 0..12 {
+            repo.write("file", format!("{step}\n{}", "a line\n".repeat(40 + step)));
+            repo.write(&format!("folder/{step}"), format!("{step}\n"));
+            repo.commit("One");
+        }
+        let ids: Vec<ObjectId> = git::objects(repo.path(), &["--all"])
+            .iter()
+            .map(|hex| ObjectId::from_hex(hex.as_bytes()).unwrap())
+            .collect();
+        let listed: String = ids.iter().map(|id| format!("{id}\n")).collect();
+        let folder = repo.objects().join("pack/pack");
+        for how in ["--window=0", "--no-reuse-delta"] {
+            let args = [
+                "pack-objects",
+                "-q",
+                how,
+                "--delta-base-offset",
+                folder.to_str().unwrap(),
+            ];
+            git::with_input(repo.path(), &args, listed.as_bytes());
+        }
+        let head = [ObjectId::from_hex(repo.git(&["rev-parse", "HEAD"]).as_bytes()).unwrap()];
+        let paths: Vec<PathBuf> = Store::open(&repo.objects(), ids[0].kind())
+            .unwrap()
+            .packs()
+            .iter()
+            .map(|pack| pack.path().to_owned())
+            .collect();
+        assert_eq!(paths.len(), 2);
+        let sound = |what: &str| {
+            let errors = ask(&repo.objects(), &ids);
+            assert!(errors.is_empty(), "{what}: {errors:?}");
+            let store = Store::open(&repo.objects(), ids[0].kind()).unwrap();
+            for threads in [1, 4] {
+                let request = walk::Request {
+                    wants: &head,
+                    threads,
+                    ..walk::Request::default()
+                };
+                let found = walk::enumerate(&store, &request, &Silent).unwrap();
+                assert_eq!(found.len() as usize, ids.len(), "{what}");
+            }
+        };
+        // Beside the other pack, beside loose files, and beside nothing.
+        spoil(&paths[0], format, 12, None);
+        sound("one pack is damaged");
+        spoil(&paths[1], format, 12, None);
+        sound("both are");
+        for folder in std::fs::read_dir(repo.objects()).unwrap() {
+            let folder = folder.unwrap().path();
+            if folder.file_name().unwrap().len() == 2 {
+                std::fs::remove_dir_all(folder).unwrap();
+            }
+        }
+        let errors = ask(&repo.objects(), &ids);
+        assert_eq!(errors.len(), 3 * ids.len());
+        let name = paths[0].file_stem().unwrap().to_str().unwrap();
+        assert!(errors[0].to_string().contains(name), "{}", errors[0]);
+    }
+}
+
+/// Only the base of a delta has another copy.
+#[test]
+fn another_copy_of_a_base_is_read() {
+    for format in Format::BOTH {
+        let repo = Repo::empty(format);
+        // Each version is closest to the one before it.
+        for step in 0..12 {
+            let line = |at| match at < step {
+                true => format!("line {at} as it was changed\n"),
+                false => format!("line {at}\n"),
+            };
+            repo.write("file", (0..40).map(line).collect::<String>());
+            repo.commit("One");
+        }
+        repo.git(&["repack", "-adfq"]);
+        let store = Store::open(&repo.objects(), hash(format)).unwrap();
+        let pack = store.packs()[0].path().to_owned();
+        drop(store);
+        let listed = repo.git(&["verify-pack", "-v", pack.to_str().unwrap()]);
+        // id, kind, size, size in the pack, offset, and for deltas: depth, base.
+        let lines: Vec<Vec<&str>> = listed
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        let entry = |id: &str| lines.iter().find(|line| line[0] == id).unwrap();
+        let mut tried = BTreeSet::new();
+        for line in lines.iter().filter(|line| line.len() == 7 && line[1] == "blob") {
+            let base = entry(line[6]);
+            tried.insert(base.len());
+            let good = std::fs::read(&pack).unwrap();
+            let folder = repo.objects().join("pack/pack");
+            let args = ["pack-objects", "-q", folder.to_str().unwrap()];
+            let name = git::with_input(repo.path(), &args, format!("{}\n", base[0]).as_bytes());
+            let name = String::from_utf8(name).unwrap();
+            let offset: u64 = base[4].parse().unwrap();
+            // Behind the header, so that it still is an entry of its kind.
+            spoil(&pack, format, offset + 5, Some(offset + 10));
+            let wanted = ObjectId::from_hex(line[0].as_bytes()).unwrap();
+            let read = || {
+                let store = Store::open(&repo.objects(), hash(format)).unwrap();
+                store.read_verified(&wanted, &mut Cache::new(0), &mut Vec::new())
+            };
+            assert_eq!(read().unwrap(), Some(Kind::Blob));
+            for extension in ["pack", "idx", "rev"] {
+                let path = repo
+                    .objects()
+                    .join(format!("pack/pack-{}.{extension}", name.trim()));
+                let _ = std::fs::remove_file(path);
+            }
+            assert!(read().is_err(), "it was damaged");
+            overwrite(&pack, &good);
+        }
+        assert_eq!(tried, BTreeSet::from([5, 7]), "whole bases and deltas");
+    }
 }

@@ -190,6 +190,79 @@ fn in_all_layouts(seed: u64, format: Format) {
     compare(&repo, &open(&repo.objects(), format), seed + 5);
 }
 
+/// Several packs under one multi-pack index, with and without a bitmap over all of them, beside a chain of commit-graphs
+/// that ends somewhere in the middle of the history.
+fn in_layouts_of_several_packs(seed: u64, format: Format) {
+    let repo = Repo::random(seed, format, COMMITS);
+    let folder = repo.objects().join("pack/pack");
+    let pack = |revisions: &str| {
+        git::with_input(
+            repo.path(),
+            &["pack-objects", "-q", "--revs", folder.to_str().unwrap()],
+            revisions.as_bytes(),
+        );
+    };
+    let (early, middle) = (format!("c{}", COMMITS / 3), format!("c{}", COMMITS * 2 / 3));
+    pack(&format!("{early}\n"));
+    pack(&format!("{middle}\n^{early}\n"));
+    // The same objects in two packs.
+    pack(&format!("{middle}\n"));
+    let rest: String = all_refs(&repo).iter().map(|id| format!("{id}\n")).collect();
+    pack(&format!("{rest}^{middle}\n"));
+    repo.git(&["prune-packed", "-q"]);
+
+    for (commit, rest) in [(&early, false), (&middle, true)] {
+        let graph = ["commit-graph", "write", "--split=no-merge", "--stdin-commits"];
+        git::with_input(
+            repo.path(),
+            &graph,
+            format!("{}\n", repo.git(&["rev-parse", commit])).as_bytes(),
+        );
+        let chain = repo.objects().join("info/commit-graphs/commit-graph-chain");
+        let files = std::fs::read_to_string(chain).unwrap().lines().count();
+        assert!(files == 1 + usize::from(rest));
+    }
+    let store = open(&repo.objects(), format);
+    assert!(store.packs().len() == 4 && store.commit_graph().is_some() && store.bitmap().is_none());
+    compare(&repo, &store, seed + 1);
+
+    repo.git(&["multi-pack-index", "write"]);
+    compare(&repo, &open(&repo.objects(), format), seed + 2);
+
+    repo.git(&["multi-pack-index", "write", "--bitmap"]);
+    let store = open(&repo.objects(), format);
+    assert!(store.bitmap().is_some_and(|bitmap| bitmap.pack().is_none()));
+    compare(&repo, &store, seed + 3);
+
+    // All of it borrowed, with new loose commits in the repository that borrows.
+    let borrower = Repo::empty(format);
+    let alternates = borrower.objects().join("info/alternates");
+    std::fs::write(alternates, format!("{}\n", repo.objects().display())).unwrap();
+    for line in repo
+        .git(&["for-each-ref", "--format=%(refname) %(objectname)"])
+        .lines()
+    {
+        let (name, id) = line.split_once(' ').unwrap();
+        borrower.git(&["update-ref", name, id]);
+    }
+    borrower.add_commits(seed, COMMITS, 6);
+    let store = open(&borrower.objects(), format);
+    compare(&borrower, &store, seed + 4);
+    let new: Vec<ObjectId> = resolve(&borrower, &["n6".to_owned()]);
+    let old = all_refs(&repo);
+    let sent = found(&store, &enumerate(&store, &new, &old));
+    let present = judged(&borrower, &old, &[]);
+    let reached = judged(&borrower, &new, &[]);
+    assert!(reached.iter().all(|id| sent.contains(id) || present.contains(id)));
+    assert!(sent.len() <= judged(&borrower, &new, &old).len() * 12 / 10);
+}
+
+#[test]
+fn as_git_finds_them_in_several_packs() {
+    in_layouts_of_several_packs(900, Format::Sha1);
+    in_layouts_of_several_packs(901, Format::Sha256);
+}
+
 #[test]
 fn as_git_finds_them_sha1() {
     for seed in [300, 2000] {
@@ -435,8 +508,23 @@ fn replaced_and_grafted_commits_are_not_followed() {
     let tip = resolve(&repo, &["c20".to_owned()]);
     let before = judged(&repo, &tip, &[]);
     repo.git(&["replace", "c20", "c1"]);
+    let replaced = judged(&repo, &tip, &[]);
+    assert_ne!(replaced, before, "Git follows it");
     let store = open(&repo.objects(), format);
     assert_eq!(found(&store, &enumerate(&store, &tip, &[])), before);
+    repo.git(&["replace", "-d", &repo.git(&["rev-parse", "c20"])]);
+
+    // No parents, says the graft.
+    let parents = repo.git(&["rev-list", "--parents", "-n1", "c20"]);
+    let parent = id(parents.split(' ').nth(1).expect("it has parents"));
+    let grafts = repo.git_dir().join("info/grafts");
+    std::fs::create_dir_all(grafts.parent().unwrap()).unwrap();
+    std::fs::write(grafts, format!("{}\n", tip[0])).unwrap();
+    let grafted = judged(&repo, &tip, &[]);
+    assert!(grafted.len() < before.len(), "Git follows it");
+    let store = open(&repo.objects(), format);
+    assert_eq!(found(&store, &enumerate(&store, &tip, &[])), before);
+    assert!(walk::is_ancestor(&store, &parent, &tip[0], &[], &Silent).unwrap());
 }
 
 #[test]
@@ -476,4 +564,85 @@ fn renamed_folders_and_moved_files_are_not_sent_again() {
     )
     .unwrap();
     assert_eq!(send(&repo.commit("move and copy")), 6);
+}
+
+/// Makes every loose object unreadable, except these.
+fn damage_all_but(repo: &Repo, kept: &BTreeSet<String>) -> usize {
+    let mut damaged = 0;
+    for folder in std::fs::read_dir(repo.objects()).unwrap() {
+        let folder = folder.unwrap().path();
+        let first = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        if first.len() != 2 {
+            continue;
+        }
+        for file in std::fs::read_dir(&folder).unwrap() {
+            let path = file.unwrap().path();
+            let id = format!("{first}{}", path.file_name().unwrap().to_str().unwrap());
+            if !kept.contains(&id) {
+                std::fs::remove_file(&path).unwrap();
+                std::fs::write(&path, "damaged").unwrap();
+                damaged += 1;
+            }
+        }
+    }
+    damaged
+}
+
+/// One commit more, for a receiver that has the tip and some old branches, as after a clone or a fetch: the objects read
+/// are those of the commit and, of what was there, trees of the tip, the commits that references name, and a few below
+/// them. All others cannot be read here, and nobody notices.
+#[test]
+fn what_is_sent_first_after_a_clone_needs_no_look_at_history() {
+    for format in Format::BOTH {
+        let repo = Repo::empty(format);
+        let mut stream = String::new();
+        for number in 0..1_000 {
+            let date = 1_600_000_000 + 60 * number;
+            stream.push_str(&format!(
+                "commit refs/heads/main\ncommitter Bob <bob@example.org> {date} +0000\ndata 1\nx\n\
+                 M 100644 inline a/{}/file\ndata <<END\n{number}\nEND\n\n",
+                number % 7
+            ));
+        }
+        let import = ["-c", "fastimport.unpackLimit=1000000", "fast-import", "--quiet"];
+        git::with_input(repo.path(), &import, stream.as_bytes());
+        let mut haves = vec!["main".to_owned()];
+        for back in [100, 300, 500, 900] {
+            haves.push(format!("main~{back}"));
+        }
+        let haves = resolve(&repo, &haves);
+        repo.git(&["reset", "-q", "--hard"]);
+        repo.write("a/3/file", "new\n");
+        let tip = [id(&repo.commit("new"))];
+        let expected = judged(&repo, &tip, &haves);
+        assert_eq!(expected.len(), 5);
+
+        let mut kept = expected.clone();
+        let trees = ["main~1^{tree}", "main~1:a", "main~1:a/3"].map(str::to_owned);
+        kept.extend(resolve(&repo, &trees).iter().map(ToString::to_string));
+        for have in &haves {
+            // Without a commit-graph, dates have to be convincing: 32 steps.
+            let below = repo.git(&["rev-list", "-n33", &have.to_string()]);
+            kept.extend(below.lines().map(str::to_owned));
+        }
+        assert!(damage_all_but(&repo, &kept) > 3_000);
+        let store = open(&repo.objects(), format);
+        // It would be noticed.
+        let all = Request {
+            wants: &tip,
+            ..Request::default()
+        };
+        assert!(walk::enumerate(&store, &all, &Silent).is_err());
+
+        let objects = enumerate(&store, &tip, &haves);
+        assert_eq!(found(&store, &objects), expected);
+        let question = Question {
+            tips: &tip,
+            frontier: &haves,
+            threads: 1,
+            ..Question::default()
+        };
+        let answer = connectivity::check(&store, &question, &Silent).unwrap();
+        assert_eq!(answer, Connectivity::Connected { objects: 5 });
+    }
 }

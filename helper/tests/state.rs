@@ -56,7 +56,7 @@ fn now() -> Patience<'static> {
 
 fn open_on(fs: Arc<dyn Fs>, git_dir: &Path, identity: &str, stores: &[&str]) -> Result<Continuity, Error> {
     let stores: Vec<String> = stores.iter().map(|store| (*store).to_owned()).collect();
-    Continuity::open(fs, git_dir, ORIGIN, identity, &stores, now())
+    Continuity::open(fs, git_dir, git_dir, ORIGIN, identity, &stores, now())
 }
 
 fn open(git_dir: &Path, identity: &str, stores: &[&str]) -> Continuity {
@@ -228,9 +228,16 @@ fn alarms_name_what_was_expected_and_what_was_seen() {
     let before = fs::read(first_level(temp.path())).expect("written");
     let message = check(&mut continuity, 1, 4).expect_err("rolled back").to_string();
     assert!(
-        message.starts_with("remote manifest rolled back from generation 5 to 4 (pinned in "),
+        message.starts_with("remote manifest rolled back from generation 5 to 4: expected manifest "),
         "{message}"
     );
+    for text in [
+        id_of(1, 5).to_hex(),
+        id_of(1, 4).to_hex(),
+        "(pinned in ".to_owned(),
+    ] {
+        assert!(message.contains(&text), "{message}");
+    }
     let message = check(&mut continuity, 2, 7).expect_err("forked").to_string();
     assert!(
         message.starts_with("remote manifest history forked from the locally pinned head"),
@@ -280,14 +287,31 @@ fn the_lock_is_held_as_long_as_the_value_lives() {
         ..now()
     };
     // A sibling store of the same remote shares the lock: they may share the file.
-    let error =
-        Continuity::open(durable::real(), temp.path(), ORIGIN, THERE, &[], patience).expect_err("locked");
+    let error = Continuity::open(
+        durable::real(),
+        temp.path(),
+        temp.path(),
+        ORIGIN,
+        THERE,
+        &[],
+        patience,
+    )
+    .expect_err("locked");
     assert!(
         matches!(error, Error::Locked(flock::Error::Held { .. })),
         "{error}"
     );
     assert_eq!(told.get(), 1);
-    Continuity::open(durable::real(), temp.path(), Owner::Url, HERE, &[], now()).expect("another owner");
+    Continuity::open(
+        durable::real(),
+        temp.path(),
+        temp.path(),
+        Owner::Url,
+        HERE,
+        &[],
+        now(),
+    )
+    .expect("another owner");
     drop(held);
     open(temp.path(), THERE, &[]);
     assert_eq!(
@@ -398,8 +422,10 @@ fn owners_never_meet() {
         Owner::Url,
     ];
     for (number, owner) in (0..).zip(owners) {
-        let open =
-            || Continuity::open(durable::real(), temp.path(), owner, HERE, &[], now()).expect("opened");
+        let open = || {
+            Continuity::open(durable::real(), temp.path(), temp.path(), owner, HERE, &[], now())
+                .expect("opened")
+        };
         see(&mut open(), number, 5).expect("nothing of the others is seen");
         assert_eq!(open().state(), Some(&state_of(number, 5)));
         assert_eq!(
@@ -536,4 +562,52 @@ fn every_failing_call_leaves_the_old_pin_or_the_new() {
             }
         }
     }
+}
+
+/// A new work tree and a renamed remote know nothing of the store yet; the repository does.
+#[test]
+fn what_one_name_has_seen_binds_the_others() {
+    let temp = TempDir::new().expect("temporary folder");
+    let (common, worktree) = (temp.path().join("git"), temp.path().join("git/worktrees/second"));
+    fs::create_dir_all(&worktree).expect("folder");
+    let open = |git_dir: &Path, owner: Owner<'_>| {
+        let stores = [HERE.to_owned()];
+        Continuity::open(durable::real(), git_dir, &common, owner, HERE, &stores, now()).expect("opened")
+    };
+    see(&mut open(&common, ORIGIN), 1, 5).expect("the first look");
+    for (git_dir, owner) in [
+        (&worktree, ORIGIN),
+        (&common, Owner::Remote(b"renamed")),
+        (&common, Owner::Remote(b"with/slash")),
+        (&worktree, Owner::Url),
+        (&common, Owner::Url),
+    ] {
+        let mut other = open(git_dir, owner);
+        assert_eq!(other.newest_generation(), Some(5));
+        check(&mut other, 1, 3).expect_err("an older state of the store");
+        check(&mut other, 1, 5).expect("the store as it was seen");
+        check(&mut other, 1, 6).expect("the store as it went on");
+    }
+}
+
+/// Whoever begins a new repository under an old name keeps what was known of the old one out of the way.
+#[test]
+fn the_state_of_another_repository_is_set_aside() {
+    let temp = TempDir::new().expect("temporary folder");
+    see(&mut open(temp.path(), HERE, &[HERE]), 1, 5).expect("seen");
+    let aside = first_level(temp.path()).with_file_name("state.before-1.json");
+    let set_aside = |root: u8| {
+        let root = RepositoryRoot::from_bytes([root; 32]);
+        ingot_helper::state::set_aside(&*durable::real(), temp.path(), ORIGIN, &root, now()).expect("done")
+    };
+    set_aside(1);
+    assert!(
+        first_level(temp.path()).exists() && !aside.exists(),
+        "it is the same repository"
+    );
+    let before = fs::read(first_level(temp.path())).expect("state");
+    set_aside(2);
+    assert!(!first_level(temp.path()).exists());
+    assert_eq!(fs::read(aside).expect("kept"), before);
+    set_aside(2);
 }

@@ -1,5 +1,7 @@
 //! Inventories of machines that are made for the test.
 
+#![cfg(unix)]
+
 #[path = "packages/ask.rs"]
 mod ask;
 #[path = "packages/commands.rs"]

@@ -38,6 +38,10 @@ pub struct Summary {
     pub submodules: u64,
     /// Bytes written into files.
     pub bytes: u64,
+    /// Chunked files that were put together from their chunks.
+    pub chunked: u64,
+    /// Chunked files whose pointers were written instead, each with the reason: chunks are absent or damaged. Sorted.
+    pub pointers: Vec<(BString, String)>,
     /// Paths that could not be written because something has that name already: another file of the same commit whose
     /// name the file system takes for the same, or a file that was there before. Sorted.
     pub collisions: Vec<BString>,

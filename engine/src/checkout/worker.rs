@@ -1,8 +1,8 @@
 //! One thread of a checkout: from an object to a file.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
-use std::path::Path;
+use std::io::{self, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use bstr::{BStr, ByteSlice as _};
@@ -17,6 +17,7 @@ use super::content::{Encoding, identify};
 use super::objects::Objects;
 use super::write::{Done, Job, is_collision, stat};
 use super::{Error, is_file};
+use crate::chunked::{self, Pointer};
 use crate::repository::explain;
 use crate::store;
 
@@ -28,6 +29,8 @@ struct Wishes {
     /// Whether anything at all may change the content.
     any: bool,
     filter: bool,
+    /// The file is a chunked one, if its content is a pointer.
+    chunked: bool,
 }
 
 impl Wishes {
@@ -49,6 +52,10 @@ impl Wishes {
                 }
                 "filter" => {
                     wishes.filter |= given;
+                    wishes.chunked = matches!(
+                        state,
+                        gix::attrs::StateRef::Value(value) if value.as_bstr() == chunked::FILTER
+                    );
                     wishes.any |= given;
                 }
                 _ => wishes.any |= given,
@@ -66,6 +73,8 @@ pub(super) struct Worker<'j> {
     objects: Objects<'j>,
     whole: Objects<'j>,
     buffer: Vec<u8>,
+    /// Of the file at work.
+    path: PathBuf,
     done: Done,
 }
 
@@ -87,6 +96,7 @@ impl<'j> Worker<'j> {
             filters,
             attributes,
             buffer: Vec::new(),
+            path: PathBuf::new(),
             done: Done::default(),
         }
     }
@@ -168,6 +178,8 @@ impl<'j> Worker<'j> {
         };
         let place = self.stack.at_path(name, Some(entry.mode), &self.whole)?;
         let path = place.path();
+        self.path.clear();
+        self.path.push(path);
         let small = match self.objects.blob(entry.id, &mut self.buffer) {
             Ok(()) => true,
             Err(Error::Store(store::Error::TooLarge { .. })) => false,
@@ -183,6 +195,16 @@ impl<'j> Worker<'j> {
         if !small || self.buffer.contains_str("$Id") {
             place.matching_attributes(&mut self.attributes);
             wishes = Wishes::of(&self.attributes);
+        }
+        if let Some(pointer) = small
+            .then(|| Pointer::parse(&self.buffer, self.job.store.format()))
+            .flatten()
+        {
+            place.matching_attributes(&mut self.attributes);
+            wishes = Wishes::of(&self.attributes);
+            if wishes.chunked {
+                return self.chunked(&pointer, entry.mode, name);
+            }
         }
         if !small {
             if !wishes.any && !self.job.converts_by_default {
@@ -236,6 +258,33 @@ impl<'j> Worker<'j> {
         create(path, entry.mode, name, |file| {
             file.write_all(bytes).map(|()| bytes.len() as u64)
         })
+    }
+}
+
+impl Worker<'_> {
+    /// Writes a chunked file, or its pointer where the chunks cannot be had: then the rest of the checkout goes on.
+    fn chunked(&mut self, pointer: &Pointer, mode: Mode, name: &BStr) -> Result<(Stat, u64), Failure> {
+        let job = self.job;
+        let options = chunked::RestoreOptions {
+            progress: &crate::progress::Silent,
+        };
+        let mut reason = None;
+        let written = create(&self.path, mode, name, |file| {
+            match chunked::restore(job.store, pointer, file, &self.path, &options) {
+                Ok(restored) => return Ok(restored.size),
+                Err(chunked::Error::Io { source, .. }) => return Err(source),
+                Err(error) => reason = Some(error.to_string()),
+            }
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(&self.buffer)?;
+            Ok(self.buffer.len() as u64)
+        })?;
+        match reason {
+            Some(reason) => self.done.pointers.push((name.to_owned(), reason)),
+            None => self.done.chunked += 1,
+        }
+        Ok(written)
     }
 }
 

@@ -45,6 +45,8 @@ pub(super) struct Job<'j> {
 pub(super) struct Done {
     pub stats: Vec<(usize, Stat)>,
     pub collisions: Vec<BString>,
+    pub pointers: Vec<(BString, String)>,
+    pub chunked: u64,
     pub bytes: u64,
 }
 
@@ -126,6 +128,8 @@ impl Done {
     fn add(&mut self, other: Done) {
         self.stats.extend(other.stats);
         self.collisions.extend(other.collisions);
+        self.pointers.extend(other.pointers);
+        self.chunked += other.chunked;
         self.bytes += other.bytes;
     }
 }
@@ -218,6 +222,7 @@ fn link(target: &[u8], path: &Path, name: &BStr) -> io::Result<Option<Stat>> {
 fn summarize(index: &gix::index::State, mut done: Done) -> Summary {
     let count = |mode: Mode| index.entries().iter().filter(|entry| entry.mode == mode).count() as u64;
     done.collisions.sort();
+    done.pointers.sort();
     let (links, submodules) = (count(Mode::SYMLINK), count(Mode::COMMIT));
     let total = index.entries().len() as u64 - submodules;
     Summary {
@@ -225,6 +230,8 @@ fn summarize(index: &gix::index::State, mut done: Done) -> Summary {
         links,
         submodules,
         bytes: done.bytes,
+        chunked: done.chunked,
+        pointers: done.pointers,
         collisions: done.collisions,
     }
 }

@@ -5,6 +5,9 @@
 //! packs are published: synced, moved into place with the index last, and the folder of packs synced. Until then, and
 //! when the import is dropped instead, the repository is as it was.
 //!
+//! Several packs are checked and published together, and stay several packs: joining them would write everything once
+//! more. Lookups go through one table over all packs once there are many, and `git maintenance` joins them in its time.
+//!
 //! What is checked of packs and objects is listed at [`crate::pack::index`].
 
 mod error;
@@ -22,6 +25,7 @@ pub use crate::pack::index::Limits;
 pub use error::Error;
 pub use publish::PublishedPack;
 
+use crate::chunked;
 use crate::connectivity::{self, Question};
 use crate::durable::{self, Fs};
 use crate::pack::build::Builder;
@@ -248,6 +252,8 @@ impl Import {
     /// objects from a concurrent `git gc` until references lead to them. A pack that the repository has already is left
     /// as it is; empty ones are forgotten.
     ///
+    /// Packs that hold chunks of chunked files have a `.keep` file in any case, which stays.
+    ///
     /// An error in the middle may leave whole packs behind, which do no harm.
     pub fn publish(mut self, keep: bool) -> Result<Vec<PublishedPack>, Error> {
         self.publish_now(keep)
@@ -261,6 +267,25 @@ impl Import {
             return Ok(Vec::new());
         }
         let folder = self.existing.objects_dir().join("pack");
-        Ok(publish::publish(&*self.options.fs, &packs, &folder, message)?)
+        let chunks = packs_with_chunks(&packs, self.existing.format())?;
+        if chunks.contains(&true) {
+            chunked::mark(&*self.options.fs, self.existing.objects_dir())?;
+        }
+        Ok(publish::publish(
+            &*self.options.fs,
+            &packs,
+            &chunks,
+            &folder,
+            message,
+        )?)
     }
+}
+
+/// Which of the packs hold chunks of chunked files.
+fn packs_with_chunks(packs: &[Indexed], format: gix_hash::Kind) -> Result<Vec<bool>, Error> {
+    let found = packs.iter().map(|indexed| {
+        let pack = Pack::open(&indexed.pack, format)?;
+        chunked::holds_chunks(&pack, format)
+    });
+    Ok(found.collect::<Result<_, _>>()?)
 }

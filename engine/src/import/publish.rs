@@ -16,13 +16,17 @@ pub struct PublishedPack {
     /// The `.idx` file.
     pub idx: PathBuf,
     /// The `.keep` file, if one was wanted and this import made it. Whoever asked for it removes it when the objects
-    /// are referred to. None also when the pack was there before and was kept by somebody else.
+    /// are referred to. None also when the pack was there before and was kept by somebody else, and when the file is to
+    /// stay: beside packs that hold chunks of chunked files, which Git would take for unreachable.
     pub keep: Option<PathBuf>,
     /// The checksum of the pack, which is in the names.
     pub id: ObjectId,
     /// The number of its entries.
     pub objects: u32,
 }
+
+/// What the `.keep` file of a pack with chunks says.
+const KEEP_CHUNKS: &str = "chunks of chunked files; git chunk gc takes care of this pack";
 
 /// The order in which files become visible: a pack counts from the moment when it has an index.
 const ORDER: [&str; 3] = ["pack", "rev", "idx"];
@@ -31,6 +35,7 @@ const ORDER: [&str; 3] = ["pack", "rev", "idx"];
 pub(super) fn publish(
     fs: &dyn Fs,
     packs: &[Indexed],
+    chunks: &[bool],
     to: &Path,
     keep: Option<&str>,
 ) -> Result<Vec<PublishedPack>, durable::Error> {
@@ -40,7 +45,7 @@ pub(super) fn publish(
     durable::create_dirs(fs, to, 0o777)?;
     let mut published = Vec::with_capacity(packs.len());
     let mut kept = Vec::new();
-    let moved = move_all(fs, packs, to, keep, &mut published, &mut kept);
+    let moved = move_all(fs, (packs, chunks), to, keep, &mut published, &mut kept);
     if moved.is_err() {
         // Whoever would remove them is not told about them.
         for keep in kept {
@@ -53,19 +58,21 @@ pub(super) fn publish(
 /// Moves the files; pushes what was published, and the `.keep` files that were made for it.
 fn move_all(
     fs: &dyn Fs,
-    packs: &[Indexed],
+    (packs, chunks): (&[Indexed], &[bool]),
     to: &Path,
     keep: Option<&str>,
     published: &mut Vec<PublishedPack>,
     kept: &mut Vec<PathBuf>,
 ) -> Result<(), durable::Error> {
-    for pack in packs {
+    for (pack, &chunks) in packs.iter().zip(chunks) {
         let target = to.join(pack.pack.file_name().unwrap_or_default());
-        let keep = match keep {
+        let message = if chunks { Some(KEEP_CHUNKS) } else { keep };
+        let keep = match message {
             Some(message) => keep_file(fs, &target.with_extension("keep"), message)?,
             None => None,
         };
         kept.extend(keep.clone());
+        let keep = keep.filter(|_| !chunks);
         if !is_there(fs, pack, &target)? {
             for extension in ORDER {
                 let (from, target) = (

@@ -1,8 +1,9 @@
 //! References: listing, resolving and transactions.
 //!
 //! Reading goes through gix. Changing is done here, because it has to be durable and all or nothing: see
-//! [`Transaction`].
+//! [`Transaction`]. [`apply_each`] changes each for itself.
 
+mod each;
 mod edit;
 mod error;
 mod names;
@@ -18,11 +19,12 @@ use bstr::{BStr, ByteSlice as _};
 use gix_hash::ObjectId;
 use gix_ref::{FullName, Target};
 
+pub use each::apply_each;
 pub use edit::{Applied, Change, Edit, Expected};
 pub use error::Error;
 pub use names::{Match, matching, validate};
 pub use resolve::{Head, Resolved, find, head, peel, resolve};
-pub use transaction::{Options, Transaction, apply};
+pub use transaction::{Options, Packing, Transaction, apply};
 
 use crate::repository::{Repository, explain};
 

@@ -13,8 +13,9 @@ use gix_ref::FullName;
 
 use super::edit::{Change, Edit, Expected};
 use super::packed::Packed;
-use super::reflog::Entry;
-use super::value::{self, Value};
+use super::reflog::{self, Entry};
+use super::transaction::Packing;
+use super::value::{self, Below, Value};
 use super::{Error, resolve};
 use crate::durable::{self, Fs, Lock, create_dirs};
 use crate::repository::Repository;
@@ -23,8 +24,12 @@ use crate::repository::Repository;
 pub(super) enum Action {
     /// The lock file holds the new content.
     Write,
-    /// The new `packed-refs` has it.
-    Pack,
+    /// The new `packed-refs` has it, with what is behind an annotated tag; the file, if there is one, has to go.
+    Pack {
+        id: ObjectId,
+        peeled: Option<ObjectId>,
+        loose: bool,
+    },
     /// The file, if there is one, has to go.
     Delete { loose: bool },
     /// It is so already.
@@ -40,13 +45,28 @@ pub(super) struct Step {
     pub old: Option<ObjectId>,
 }
 
+impl Step {
+    /// Gives the lock up, and removes folders that were made for it and are of no use any more.
+    pub fn release(&mut self, fs: &dyn Fs) {
+        if self.lock.take().is_none() {
+            return;
+        }
+        let mut parts = self.name.as_bstr().splitn_str(3, "/");
+        if let (Some(b"refs"), Some(second), Some(_)) = (parts.next(), parts.next(), parts.next())
+            && let Ok(second) = second.to_os_str()
+        {
+            reflog::remove_empty_above(fs, &self.path, &self.base.join("refs").join(second));
+        }
+    }
+}
+
 /// Everything that preparing looks things up in.
 pub(super) struct Preparation<'r> {
     pub repository: &'r Repository,
     pub fs: Arc<dyn Fs>,
     pub packed: Packed,
     pub patience: Duration,
-    pub pack: bool,
+    pub packing: Packing,
     /// Commits that will be there when the transaction is committed.
     pub incoming: &'r [ObjectId],
     /// Names that the transaction creates.
@@ -65,7 +85,7 @@ pub(super) fn patience(repository: &Repository, key: &str, default: u64) -> Dura
     }
 }
 
-pub(super) fn locked(error: durable::Error, name: BString) -> Error {
+fn locked(error: durable::Error, name: BString) -> Error {
     if error.kind() == io::ErrorKind::AlreadyExists {
         Error::Locked {
             name,
@@ -94,16 +114,22 @@ impl Preparation<'_> {
                 name: name.as_bstr().to_owned(),
                 message: error.to_string(),
             };
-            let packs = self.pack
-                && matches!(edit.change, Change::Set(_))
-                && !value::is_private(name.as_bstr())
-                && matches!(
-                    self.fs.kind(&path).map_err(unreadable)?,
-                    None | Some(durable::Kind::Folder)
-                );
-            let lock = match packs {
-                true => None,
-                false => Some(self.lock(&path, name.as_bstr())?),
+            let packable = matches!(edit.change, Change::Set(_)) && !value::is_private(name.as_bstr());
+            let pack = packable
+                && match self.packing {
+                    Packing::None => false,
+                    Packing::All => true,
+                    Packing::New => matches!(
+                        self.fs.kind(&path).map_err(unreadable)?,
+                        None | Some(durable::Kind::Folder)
+                    ),
+                };
+            let lock = match self.packing {
+                Packing::New if pack => None,
+                _ => {
+                    let stays = !pack && edit.change != Change::Delete;
+                    Some(self.lock(&path, name.as_bstr(), stays)?)
+                }
             };
             let loose = value::loose(&*self.fs, &path, name.as_bstr(), self.repository.format())?;
             if let (Some(Value::Symbolic(next)), Change::Set(_), true) = (&loose, &edit.change, edit.follow) {
@@ -117,7 +143,7 @@ impl Preparation<'_> {
                 continue;
             }
             self.taken.insert(name.as_bstr().to_owned());
-            let step = Step {
+            let mut step = Step {
                 name,
                 base,
                 path,
@@ -125,19 +151,26 @@ impl Preparation<'_> {
                 action: Action::Keep,
                 old: None,
             };
-            return self.fill(step, edit, loose, followed, logs);
+            return match self.fill(&mut step, edit, loose, pack, followed, logs) {
+                Ok(()) => Ok(step),
+                Err(error) => {
+                    step.release(&*self.fs);
+                    Err(error)
+                }
+            };
         }
     }
 
     /// Decides what is to be done about a locked reference and writes its new content into the lock file.
     fn fill(
         &mut self,
-        mut step: Step,
+        step: &mut Step,
         edit: &Edit,
         loose: Option<Value>,
+        pack: bool,
         followed: Vec<FullName>,
         logs: &mut Vec<Entry>,
-    ) -> Result<Step, Error> {
+    ) -> Result<(), Error> {
         let packed = match value::is_private(step.name.as_bstr()) {
             true => None,
             false => self.packed.get(step.name.as_bstr()),
@@ -169,17 +202,25 @@ impl Preparation<'_> {
                 actual: step.old,
             });
         }
-        if !exists && edit.change != Change::Delete {
-            self.check_below(&step)?;
-            self.created.insert(step.name.as_bstr().to_owned());
+        let fresh = !exists && edit.change != Change::Delete;
+        if fresh {
+            self.check_below(step, pack)?;
         }
         let content = match &edit.change {
             Change::Set(id) => {
-                self.check_object(step.name.as_bstr(), *id)?;
+                let kind = self.check_object(step.name.as_bstr(), *id)?;
                 if step.old == Some(*id) && !matches!(loose, Some(Value::Symbolic(_))) {
                     None
-                } else if step.lock.is_none() {
-                    step.action = Action::Pack;
+                } else if step.lock.is_none() || pack && matches!(loose, None | Some(Value::Object(_))) {
+                    let peeled = match kind {
+                        Some(Kind::Tag) => Some(resolve::peel(self.repository, *id)?.0),
+                        _ => None,
+                    };
+                    step.action = Action::Pack {
+                        id: *id,
+                        peeled,
+                        loose: loose.is_some() && step.lock.is_some(),
+                    };
                     None
                 } else {
                     Some(format!("{id}\n").into_bytes())
@@ -203,10 +244,18 @@ impl Preparation<'_> {
                 .map_err(|error| durable::Error::new("write", lock.path(), error))?;
             step.action = Action::Write;
         }
+        if fresh {
+            self.created.insert(step.name.as_bstr().to_owned());
+        }
+        let logged = match step.action {
+            Action::Write => true,
+            Action::Pack { .. } => self.packing == Packing::All,
+            Action::Delete { .. } | Action::Keep => false,
+        };
         let new = match edit.change {
-            Change::Set(id) if step.action == Action::Write => Some(id),
+            Change::Set(id) if logged => Some(id),
             Change::Delete if exists => None,
-            _ => return Ok(step),
+            _ => return Ok(()),
         };
         for name in followed.into_iter().chain([step.name.clone()]) {
             logs.push(Entry {
@@ -216,13 +265,20 @@ impl Preparation<'_> {
                 message: edit.message.clone(),
             });
         }
-        Ok(step)
+        Ok(())
     }
 
-    fn lock(&self, path: &Path, name: &BStr) -> Result<Lock, Error> {
+    /// Locks the file of a reference. Its folder has to outlast a power cut only where the file `stays` in it.
+    fn lock(&self, path: &Path, name: &BStr, stays: bool) -> Result<Lock, Error> {
+        let folder = durable::parent(path);
         let mut attempts = 0;
         loop {
-            create_dirs(&*self.fs, durable::parent(path), 0o777)?;
+            if stays {
+                create_dirs(&*self.fs, folder, 0o777)?;
+            } else {
+                reflog::create(&*self.fs, folder)
+                    .map_err(|error| durable::Error::new("create folder", folder, error))?;
+            }
             match Lock::acquire(Arc::clone(&self.fs), path, 0o666, self.patience) {
                 Ok(lock) => return Ok(lock),
                 // Somebody tidied up the folder in between.
@@ -242,7 +298,7 @@ impl Preparation<'_> {
                 reason: crate::repository::explain(&error),
             })?);
             let loose = value::loose(&*self.fs, &path, above, self.repository.format())?.is_some();
-            if loose || self.packed.get(above).is_some() {
+            if loose || self.packed.get(above).is_some() || self.created.contains(above) {
                 return Err(Error::Conflict {
                     name: full.to_owned(),
                     other: above.to_owned(),
@@ -253,39 +309,36 @@ impl Preparation<'_> {
     }
 
     /// No reference may have a name that needs this one's to be a folder.
-    fn check_below(&self, step: &Step) -> Result<(), Error> {
+    fn check_below(&self, step: &Step, pack: bool) -> Result<(), Error> {
         let name = step.name.as_bstr();
-        let other = match self.packed.below(name) {
-            Some(other) => Some(other.to_owned()),
-            None => value::below(&*self.fs, &step.path, name)?,
+        let conflict = |other: &BStr| Error::Conflict {
+            name: name.to_owned(),
+            other: other.to_owned(),
         };
-        match other {
-            Some(other) => Err(Error::Conflict {
+        let below = BString::from([name.as_bytes(), b"/"].concat());
+        if let Some(other) = self.created.range(below.clone()..).next()
+            && other.starts_with(&below)
+        {
+            return Err(conflict(other.as_bstr()));
+        }
+        if let Some(other) = self.packed.below(name) {
+            return Err(conflict(other));
+        }
+        match value::below(&*self.fs, &step.path, name)? {
+            Some(Below::Reference(other)) => Err(conflict(other.as_bstr())),
+            // The folder stays as long as this file does, and takes the place of the file of the reference.
+            Some(Below::Lock(lock)) if !pack => Err(Error::Locked {
                 name: name.to_owned(),
-                other,
+                lock,
             }),
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 
-    /// The same for names that the transaction itself creates.
-    pub fn check_created(&self) -> Result<(), Error> {
-        for name in &self.created {
-            for slash in name.find_iter("/") {
-                if self.created.contains(BStr::new(&name[..slash])) {
-                    return Err(Error::Conflict {
-                        name: name.clone(),
-                        other: name[..slash].into(),
-                    });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn check_object(&self, name: &BStr, id: ObjectId) -> Result<(), Error> {
+    /// Checks that a reference may hold this object, and returns its kind where it is here already.
+    fn check_object(&self, name: &BStr, id: ObjectId) -> Result<Option<Kind>, Error> {
         if self.incoming.contains(&id) {
-            return Ok(());
+            return Ok(None);
         }
         let header = self
             .repository
@@ -307,7 +360,7 @@ impl Preparation<'_> {
                     kind,
                 })
             }
-            Some(_) => Ok(()),
+            kind => Ok(kind),
         }
     }
 }

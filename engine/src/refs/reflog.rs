@@ -153,7 +153,8 @@ fn committer(repository: &Repository) -> BString {
     format!("{name} <{name}@localhost> {seconds} +0000").into()
 }
 
-fn create(fs: &dyn Fs, folder: &Path) -> io::Result<()> {
+/// Creates a folder that may be lost in a power cut, and those above it.
+pub(super) fn create(fs: &dyn Fs, folder: &Path) -> io::Result<()> {
     if fs.kind(folder)?.is_some() {
         return Ok(());
     }

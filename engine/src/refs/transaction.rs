@@ -1,16 +1,16 @@
 //! Changing references: all or nothing until the first one is in place, and durable.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bstr::{BStr, BString, ByteSlice as _};
+use bstr::{BStr, BString};
 use gix_hash::ObjectId;
 
 use super::edit::{Applied, Change, Edit};
 use super::packed::{self, Packed};
-use super::prepare::{Action, Preparation, Step, locked, patience};
+use super::prepare::{Action, Preparation, Step, patience};
 use super::reflog::{self, Entry, Logger};
 use super::value::{self, Value};
 use super::{Error, resolve};
@@ -22,19 +22,33 @@ use crate::repository::Repository;
 pub struct Options {
     /// Where it writes.
     pub fs: Arc<dyn Fs>,
-    /// Puts references that are new into `packed-refs`, without logs and without locks of their own: one file instead
-    /// of one for each. This is for a fresh clone, which nobody else writes to.
-    pub pack: bool,
+    /// Which references go into `packed-refs`.
+    pub packing: Packing,
     /// Commits that are not in the repository yet, because the caller brings them in between preparing and committing:
     /// so nothing is brought in for a change that cannot be made.
     pub incoming: Vec<ObjectId>,
+}
+
+/// Which references that a transaction sets go into `packed-refs`: one file that is synced, instead of one for each.
+/// While another process holds that file, none do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Packing {
+    /// None of them.
+    #[default]
+    None,
+    /// Those that are new, without logs and without locks of their own. This is for a fresh clone, which nobody else
+    /// writes to.
+    New,
+    /// All but those that are symbolic or belong to one work tree, with locks and logs; the files of those that had
+    /// one go. This is for changing many.
+    All,
 }
 
 impl Default for Options {
     fn default() -> Options {
         Options {
             fs: durable::real(),
-            pack: false,
+            packing: Packing::None,
             incoming: Vec::new(),
         }
     }
@@ -42,10 +56,16 @@ impl Default for Options {
 
 /// Changes that are prepared: checked, locked, and written beside what they replace. [`commit`](Self::commit) puts them
 /// into place; dropping the transaction takes everything back.
+///
+/// As with Git, a name cannot take the place of a folder of names, or the other way round, in the transaction that
+/// deletes what is in the way: the lock on one would have to be a file in the other. [`apply_each`](super::apply_each)
+/// does it in two.
 pub struct Transaction<'r> {
     repository: &'r Repository,
     fs: Arc<dyn Fs>,
     steps: Vec<Step>,
+    /// Which of the edits that were given each step is.
+    pub(super) order: Vec<usize>,
     packed: Option<Lock>,
     rewrite: bool,
     logs: Vec<Entry>,
@@ -61,21 +81,27 @@ impl<'r> Transaction<'r> {
     /// as it was, if one of them cannot be made.
     pub fn prepare(
         repository: &'r Repository,
-        mut edits: Vec<Edit>,
+        edits: Vec<Edit>,
         options: &Options,
     ) -> Result<Transaction<'r>, Error> {
-        edits.sort_by(|a, b| a.name.cmp(&b.name));
-        for edit in &edits {
-            super::validate(edit.name.as_bstr())?;
-            if let Change::Point(target) = &edit.change {
-                super::validate(target.as_bstr())?;
-            }
-        }
+        let edits = edits.into_iter().enumerate().collect();
+        Transaction::begin(repository, edits, options, &mut |_, error| Err(error))
+    }
+
+    /// Prepares numbered edits. One that cannot be made is left out where `refuse` takes its error.
+    pub(super) fn begin(
+        repository: &'r Repository,
+        mut edits: Vec<(usize, Edit)>,
+        options: &Options,
+        refuse: &mut dyn FnMut(usize, Error) -> Result<(), Error>,
+    ) -> Result<Transaction<'r>, Error> {
+        edits.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         let fs = Arc::clone(&options.fs);
         let mut transaction = Transaction {
             repository,
             fs: Arc::clone(&fs),
             steps: Vec::with_capacity(edits.len()),
+            order: Vec::with_capacity(edits.len()),
             packed: None,
             rewrite: false,
             logs: Vec::new(),
@@ -83,34 +109,54 @@ impl<'r> Transaction<'r> {
         if edits.is_empty() {
             return Ok(transaction);
         }
+        let mut packing = options.packing;
+        let deletes = |edit: &Edit| edit.change == Change::Delete;
         // Git may pack references at any time; a deletion must not be undone by that.
-        if options.pack || edits.iter().any(|edit| edit.change == Change::Delete) {
+        if packing != Packing::None || edits.iter().any(|(_, edit)| deletes(edit)) {
             let path = packed::file(repository.common_dir());
             let wait = patience(repository, "core.packedRefsTimeout", 1000);
-            transaction.packed = Some(
-                Lock::acquire(Arc::clone(&fs), &path, 0o666, wait)
-                    .map_err(|error| locked(error, "packed-refs".into()))?,
-            );
+            match Lock::acquire(Arc::clone(&fs), &path, 0o666, wait) {
+                Ok(lock) => transaction.packed = Some(lock),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    // Only deletions depend on that file.
+                    packing = Packing::None;
+                    let (stuck, others): (Vec<_>, Vec<_>) =
+                        edits.into_iter().partition(|(_, edit)| deletes(edit));
+                    edits = others;
+                    for (at, edit) in stuck {
+                        let lock = error.path().to_owned();
+                        let name = edit.name.as_bstr().to_owned();
+                        refuse(at, Error::Locked { name, lock })?;
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
         let mut preparation = Preparation {
             repository,
             packed: Packed::read(&*fs, repository.common_dir(), repository.format())?,
             patience: patience(repository, "core.filesRefLockTimeout", 100),
-            pack: options.pack,
+            packing,
             incoming: &options.incoming,
             fs,
             created: BTreeSet::new(),
             taken: BTreeSet::new(),
         };
-        for edit in &edits {
-            let mut step = preparation.step(edit, &mut transaction.logs)?;
-            if let Some(lock) = &mut step.lock {
-                lock.close(); // there may be more references than files can be open
+        let mut accepted = Vec::with_capacity(edits.len());
+        for (at, edit) in edits {
+            match valid(&edit).and_then(|()| preparation.step(&edit, &mut transaction.logs)) {
+                Ok(mut step) => {
+                    if let Some(lock) = &mut step.lock {
+                        lock.close(); // there may be more references than files can be open
+                    }
+                    transaction.steps.push(step);
+                    transaction.order.push(at);
+                    accepted.push(edit);
+                }
+                Err(error) => refuse(at, error)?,
             }
-            transaction.steps.push(step);
         }
-        preparation.check_created()?;
-        transaction.add_point_logs(&edits)?;
+        transaction.add_point_logs(&accepted)?;
         transaction.add_head_logs()?;
         for step in &mut transaction.steps {
             if step.action == Action::Write
@@ -119,7 +165,7 @@ impl<'r> Transaction<'r> {
                 lock.seal()?;
             }
         }
-        transaction.rewrite_packed(preparation.packed, &edits)?;
+        transaction.rewrite_packed(preparation.packed)?;
         Ok(transaction)
     }
 
@@ -174,7 +220,7 @@ impl<'r> Transaction<'r> {
         Ok(())
     }
 
-    fn rewrite_packed(&mut self, mut packed: Packed, edits: &[Edit]) -> Result<(), Error> {
+    fn rewrite_packed(&mut self, mut packed: Packed) -> Result<(), Error> {
         let Some(lock) = &mut self.packed else {
             return Ok(());
         };
@@ -185,17 +231,8 @@ impl<'r> Transaction<'r> {
             .map(|step| step.name.as_bstr())
             .collect();
         let mut changed = packed.remove(&deleted);
-        let wanted: BTreeMap<&BStr, ObjectId> = edits
-            .iter()
-            .filter_map(|edit| match edit.change {
-                Change::Set(id) => Some((edit.name.as_bstr(), id)),
-                _ => None,
-            })
-            .collect();
-        for step in self.steps.iter().filter(|step| step.action == Action::Pack) {
-            if let Some(&id) = wanted.get(step.name.as_bstr()) {
-                let (object, _) = resolve::peel(self.repository, id)?;
-                let peeled = (object != id).then_some(object);
+        for step in &self.steps {
+            if let Action::Pack { id, peeled, .. } = step.action {
                 packed.set(step.name.as_bstr().to_owned(), id, peeled);
                 changed = true;
             }
@@ -220,7 +257,7 @@ impl<'r> Transaction<'r> {
         let mut done = Vec::new();
         let result = self
             .write(&mut done)
-            .and_then(|()| self.delete(&logger, &mut done));
+            .and_then(|()| self.replace_packed(&logger, &mut done));
         match result {
             Ok(()) => {
                 for entry in logs
@@ -268,41 +305,49 @@ impl<'r> Transaction<'r> {
         self.sync(&folders)
     }
 
-    fn delete(&mut self, logger: &Logger<'_>, done: &mut Vec<BString>) -> Result<(), Error> {
+    /// Puts `packed-refs` into place, and removes files of references that are deleted or that it has now.
+    fn replace_packed(&mut self, logger: &Logger<'_>, done: &mut Vec<BString>) -> Result<(), Error> {
         let Some(packed) = self.packed.take() else {
             return Ok(());
         };
-        let deleted = |step: &&mut Step| matches!(step.action, Action::Delete { .. });
+        let deleted = |step: &&Step| matches!(step.action, Action::Delete { .. });
         // A log without a reference would be worse than a reference without a log.
-        for step in self.steps.iter_mut().filter(deleted) {
+        for step in self.steps.iter().filter(deleted) {
             let path = logger.path(&step.name)?;
             remove(&*self.fs, &path)?;
             reflog::remove_empty_above(&*self.fs, &path, &step.base.join("logs"));
         }
-        // First the packed value goes, so that no moment shows an older one than the file that still hides it.
+        // First the packed value changes, so that no moment shows an older one than the file that still hides it.
         if self.rewrite {
             packed.commit()?;
             done.extend(
                 self.steps
                     .iter()
-                    .filter(|step| matches!(step.action, Action::Pack | Action::Delete { loose: false }))
+                    .filter(|step| {
+                        matches!(
+                            step.action,
+                            Action::Pack { loose: false, .. } | Action::Delete { loose: false }
+                        )
+                    })
                     .map(|step| step.name.as_bstr().to_owned()),
             );
         } else {
             drop(packed);
         }
         let mut folders = BTreeSet::new();
-        for step in self.steps.iter_mut().filter(deleted) {
-            if step.action == (Action::Delete { loose: true }) {
+        for step in &self.steps {
+            if matches!(
+                step.action,
+                Action::Pack { loose: true, .. } | Action::Delete { loose: true }
+            ) {
                 remove(&*self.fs, &step.path)?;
                 done.push(step.name.as_bstr().to_owned());
                 folders.insert(durable::parent(&step.path).to_owned());
             }
         }
         self.sync(&folders)?;
-        for step in self.steps.iter_mut().filter(deleted) {
-            step.lock = None;
-            tidy(&*self.fs, step);
+        for step in &mut self.steps {
+            step.release(&*self.fs);
         }
         Ok(())
     }
@@ -320,21 +365,17 @@ impl<'r> Transaction<'r> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         for step in &mut self.steps {
-            if step.lock.take().is_some() {
-                tidy(&*self.fs, step);
-            }
+            step.release(&*self.fs);
         }
     }
 }
 
-/// Removes folders that were made for a lock and are of no use any more.
-fn tidy(fs: &dyn Fs, step: &Step) {
-    let mut parts = step.name.as_bstr().splitn_str(3, "/");
-    if let (Some(b"refs"), Some(second), Some(_)) = (parts.next(), parts.next(), parts.next())
-        && let Ok(second) = second.to_os_str()
-    {
-        reflog::remove_empty_above(fs, &step.path, &step.base.join("refs").join(second));
+fn valid(edit: &Edit) -> Result<(), Error> {
+    super::validate(edit.name.as_bstr())?;
+    if let Change::Point(target) = &edit.change {
+        super::validate(target.as_bstr())?;
     }
+    Ok(())
 }
 
 fn remove(fs: &dyn Fs, path: &Path) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bstr::{BStr, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use gix_hash::ObjectId;
 use gix_ref::{FullName, FullNameRef};
 
@@ -83,8 +83,16 @@ fn parse(bytes: &[u8], format: gix_hash::Kind) -> Value {
     }
 }
 
-/// A reference with this name or below it, other than lock files: what makes `name` unusable as a file name.
-pub(super) fn below(fs: &dyn Fs, path: &Path, name: &BStr) -> Result<Option<bstr::BString>, Error> {
+/// What makes the name of a reference unusable as that of a file.
+pub(super) enum Below {
+    /// A reference whose name continues it.
+    Reference(BString),
+    /// No reference, but somebody's lock on one.
+    Lock(PathBuf),
+}
+
+/// A reference below this name or, where there is none, a lock file.
+pub(super) fn below(fs: &dyn Fs, path: &Path, name: &BStr) -> Result<Option<Below>, Error> {
     let unreadable = |error: std::io::Error| Error::Unreadable {
         name: name.to_owned(),
         message: error.to_string(),
@@ -92,6 +100,7 @@ pub(super) fn below(fs: &dyn Fs, path: &Path, name: &BStr) -> Result<Option<bstr
     if fs.kind(path).map_err(unreadable)? != Some(Kind::Folder) {
         return Ok(None);
     }
+    let mut lock = None;
     let mut open = vec![(path.to_owned(), name.to_owned())];
     while let Some((path, name)) = open.pop() {
         let entries = match fs.read_dir(&path) {
@@ -107,12 +116,13 @@ pub(super) fn below(fs: &dyn Fs, path: &Path, name: &BStr) -> Result<Option<bstr
             let at = path.join(&entry);
             match fs.kind(&at).map_err(unreadable)? {
                 Some(Kind::Folder) => open.push((at, child)),
-                Some(_) if !bytes.ends_with(b".lock") => return Ok(Some(child)),
-                _ => {}
+                Some(_) if bytes.ends_with(b".lock") => lock = Some(at),
+                Some(_) => return Ok(Some(Below::Reference(child))),
+                None => {}
             }
         }
     }
-    Ok(None)
+    Ok(lock.map(Below::Lock))
 }
 
 #[cfg(test)]

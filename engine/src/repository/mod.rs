@@ -42,6 +42,13 @@ impl std::fmt::Debug for Repository {
     }
 }
 
+/// gix finds packs that come while a repository is open only as far as it has room for them: a fetch of many generations
+/// brings as many packs. So much room takes some hundred KiB.
+const SLOTS: gix_odb::store::init::Slots = gix_odb::store::init::Slots::AsNeededByDiskState {
+    multiplier: 1.5,
+    minimum: 4096,
+};
+
 /// What makes a repository incomplete on purpose: objects that it may fetch later.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Partial {
@@ -157,6 +164,7 @@ impl Repository {
         let parameters = environment::parameters()?;
         let mut options = gix::open::Options::default()
             .permissions(permissions())
+            .object_store_slots(SLOTS)
             .open_path_as_is(true)
             .cli_overrides(parameters.plain);
         if trusted {

@@ -20,6 +20,8 @@ type Key = (u64, u64);
 pub struct Cache {
     pub(super) reader: Reader,
     pub(super) scratch: Vec<u8>,
+    /// How many reads of other copies, in place of damaged ones, are nested at the moment.
+    pub(super) replacing: u32,
     bases: Bases,
 }
 
@@ -29,6 +31,7 @@ impl Cache {
         Cache {
             reader: Reader::new(),
             scratch: Vec::new(),
+            replacing: 0,
             bases: Bases {
                 budget: bytes,
                 ..Bases::default()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gix_hash::ObjectId;
+use gix_hash::{ObjectId, oid};
 use gix_object::Kind;
 use gix_pack::data::Entry;
 use gix_pack::data::entry::Header;
@@ -15,6 +15,8 @@ use crate::pack::delta;
 pub(super) const LONGEST_CHAIN: usize = 65_536;
 /// Enough inflated bytes of a delta for the two sizes that it starts with.
 const SIZES: usize = 20;
+/// So deep may a sound copy be looked for because a copy that was looked for is damaged, too.
+const MOST_REPLACED: u32 = 2;
 
 /// A delta on the way from the wanted object to one that is stored whole.
 struct Link<'a> {
@@ -32,10 +34,14 @@ impl Store {
     /// Reads the packed object at a position; see [`Store::read`].
     pub fn read_at(&self, at: Position, cache: &mut Cache, out: &mut Vec<u8>) -> Result<Kind, Error> {
         let (pack, local) = self.pack_of(at);
-        self.read_entry(pack, pack.offset(local), cache, out)
+        match self.read_entry(pack, pack.offset(local), cache, out) {
+            Err(error) => self.read_copy(pack.id(local), pack, cache, out, error),
+            kind => kind,
+        }
     }
 
-    /// Reads the object whose entry starts at `offset` of one of this store's packs; see [`Store::read`].
+    /// Reads the object whose entry starts at `offset` of one of this store's packs, and no other copy of it; see
+    /// [`Store::read`].
     pub fn read_entry(
         &self,
         pack: &Pack,
@@ -55,22 +61,81 @@ impl Store {
         let mut instructions = std::mem::take(&mut cache.scratch);
         while let Some(Link { pack, entry }) = links.pop() {
             let at = entry.pack_offset();
-            self.limit(pack, at, entry.decompressed_size)?;
-            cache.reader.inflate(pack, &entry, &mut instructions)?;
-            let damaged = |error: delta::Error| pack.fault(at, error);
-            let (_, size, _) = delta::header(&instructions).map_err(damaged)?;
-            self.limit(pack, at, size)?;
             if links.is_empty() {
-                delta::apply(&base, &instructions, out).map_err(damaged)?;
-            } else {
-                let mut result = Vec::new();
-                delta::apply(&base, &instructions, &mut result).map_err(damaged)?;
-                base = Arc::new(result);
-                cache.put(pack.serial(), at, kind, &base);
+                self.apply(pack, &entry, &base, (&mut instructions, out), cache)?;
+                break;
             }
+            let mut result = Vec::new();
+            base = match self.apply(pack, &entry, &base, (&mut instructions, &mut result), cache) {
+                Ok(()) => Arc::new(result),
+                Err(error) => self.base_copy(pack, at, cache, error)?.1,
+            };
+            cache.put(pack.serial(), at, kind, &base);
         }
         cache.scratch = instructions;
         Ok(kind)
+    }
+
+    /// Reads a delta into `instructions` and makes `out` of its base.
+    fn apply(
+        &self,
+        pack: &Pack,
+        entry: &Entry,
+        base: &[u8],
+        (instructions, out): (&mut Vec<u8>, &mut Vec<u8>),
+        cache: &mut Cache,
+    ) -> Result<(), Error> {
+        let at = entry.pack_offset();
+        self.limit(pack, at, entry.decompressed_size)?;
+        cache.reader.inflate(pack, entry, instructions)?;
+        let damaged = |error: delta::Error| pack.fault(at, error);
+        let (_, size, _) = delta::header(instructions).map_err(damaged)?;
+        self.limit(pack, at, size)?;
+        delta::apply(base, instructions, out).map_err(damaged)
+    }
+
+    /// Reads an object that cannot be read from `damaged` because of `error` from wherever else the store has it.
+    fn read_copy(
+        &self,
+        id: &oid,
+        damaged: &Pack,
+        cache: &mut Cache,
+        out: &mut Vec<u8>,
+        error: Error,
+    ) -> Result<Kind, Error> {
+        if !error.is_damage() || cache.replacing >= MOST_REPLACED {
+            return Err(error);
+        }
+        cache.replacing += 1;
+        let kind = self
+            .copies(id, damaged)
+            .find_map(|(pack, offset)| self.read_entry(pack, offset, cache, out).ok())
+            .or_else(|| self.read_loose(id, cache.reader.inflater(), out).ok().flatten());
+        cache.replacing -= 1;
+        kind.ok_or(error)
+    }
+
+    /// The same for the object at `offset`, which a delta needs.
+    fn base_copy(
+        &self,
+        pack: &Pack,
+        offset: u64,
+        cache: &mut Cache,
+        error: Error,
+    ) -> Result<(Kind, Arc<Vec<u8>>), Error> {
+        let Some(local) = pack.local_at(offset) else {
+            return Err(error);
+        };
+        let mut bytes = Vec::new();
+        let kind = self.read_copy(pack.id(local), pack, cache, &mut bytes, error)?;
+        Ok((kind, Arc::new(bytes)))
+    }
+
+    /// Where packs other than one have an object.
+    pub(super) fn copies<'a>(&'a self, id: &'a oid, except: &Pack) -> impl Iterator<Item = (&'a Pack, u64)> {
+        let serial = except.serial();
+        let others = self.packs.iter().filter(move |pack| pack.serial() != serial);
+        others.filter_map(|pack| Some((&**pack, pack.offset(pack.find(id)?))))
     }
 
     /// Follows deltas from `first` to a base that the cache or the store has whole. Fills `links` with the deltas.
@@ -100,11 +165,16 @@ impl Store {
                     if let Some(base) = cache.get(pack.serial(), offset) {
                         return Ok(base);
                     }
-                    let entry = cache.reader.entry(pack, offset)?;
+                    let entry = match cache.reader.entry(pack, offset) {
+                        Ok(entry) => entry,
+                        Err(error) => return self.base_copy(pack, offset, cache, error),
+                    };
                     if let Some(kind) = entry.header.as_kind() {
                         self.limit(pack, offset, entry.decompressed_size)?;
                         let mut bytes = Vec::new();
-                        cache.reader.inflate(pack, &entry, &mut bytes)?;
+                        if let Err(error) = cache.reader.inflate(pack, &entry, &mut bytes) {
+                            return self.base_copy(pack, offset, cache, error);
+                        }
                         // The byte that notices a stream that is too long is part of the capacity.
                         let bytes = Arc::new(bytes);
                         cache.put(pack.serial(), offset, kind, &bytes);

@@ -104,6 +104,13 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// True if a copy of the object somewhere else may be sound.
+    pub(super) fn is_damage(&self) -> bool {
+        matches!(self, Error::Entry { .. } | Error::Pack { .. } | Error::Io { .. })
+    }
+}
+
 /// What is wrong with one stored object.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {

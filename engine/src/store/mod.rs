@@ -243,7 +243,16 @@ impl Store {
         self.with_reader(|reader| match self.find(id) {
             Some(at) => {
                 let (pack, local) = self.pack_of(at);
-                self.entry_header(pack, pack.offset(local), reader).map(Some)
+                match self.entry_header(pack, pack.offset(local), reader) {
+                    Err(error) if error.is_damage() => {
+                        let copy = self
+                            .copies(id, pack)
+                            .find_map(|(pack, offset)| self.entry_header(pack, offset, reader).ok())
+                            .or_else(|| self.loose_header(id, reader.inflater()).ok().flatten());
+                        copy.map(Some).ok_or(error)
+                    }
+                    header => header.map(Some),
+                }
             }
             None => self.loose_header(id, reader.inflater()),
         })
@@ -252,7 +261,7 @@ impl Store {
     /// Reads a whole object, which replaces the content of `out`. `None` if it is not there; `out` is then undefined.
     ///
     /// Sizes, checksums of compressed data and delta instructions are checked; the id is not, see
-    /// [`Store::read_verified`].
+    /// [`Store::read_verified`]. In place of a damaged copy in a pack another one is read, if there is any.
     pub fn read(&self, id: &oid, cache: &mut Cache, out: &mut Vec<u8>) -> Result<Option<Kind>, Error> {
         match self.find(id) {
             Some(at) => self.read_at(at, cache, out).map(Some),
@@ -277,20 +286,25 @@ impl Store {
             id: id.to_owned(),
             source,
         };
-        let entry = cache.reader.entry(pack, pack.offset(local))?;
-        if let Some(kind) = entry.header.as_kind() {
-            let mut error = None;
+        // Where the entry is damaged from the start, another copy may be sound.
+        if let Ok(entry) = cache.reader.entry(pack, pack.offset(local))
+            && let Some(kind) = entry.header.as_kind()
+        {
+            let (mut error, mut begun) = (None, false);
             let result = cache.reader.stream(pack, &entry, &mut |bytes| {
+                begun = true;
                 sink.write_all(bytes).map_err(|source| {
                     let kind = source.kind();
                     error = Some(source);
                     kind.into()
                 })
             });
-            return match error {
-                Some(source) => Err(refused(source)),
-                None => result.map(|_| Some((kind, entry.decompressed_size))),
-            };
+            match (error, result) {
+                (Some(source), _) => return Err(refused(source)),
+                (None, Err(error)) if begun => return Err(error),
+                (None, Err(_)) => {}
+                (None, Ok(_)) => return Ok(Some((kind, entry.decompressed_size))),
+            }
         }
         let mut bytes = Vec::new();
         let kind = self.read_at(at, cache, &mut bytes)?;

@@ -1,4 +1,4 @@
-//! Configuration that applies to some URLs: `http.<url>.*` and `credential.<url>.*` (git-config(1), "http.<url>.*").
+//! Configuration that applies to some URLs: `http.<url>.*` and `credential.<url>.*` (git-config(1)).
 
 use bstr::{BStr, BString, ByteSlice as _};
 

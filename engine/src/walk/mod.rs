@@ -6,11 +6,15 @@
 //! Without haves, all of history is read: commits first, then trees level by level. With haves, only what is newer than
 //! them.
 //!
+//! Chunked files lead on from blobs to lists and chunks, see [`crate::chunked`]; that is looked into once the set is
+//! known, and only in repositories that are marked as having such files.
+//!
 //! Replaced objects (`refs/replace`) and grafts are never followed, and submodule entries are not objects of this
 //! repository.
 
 mod ancestry;
 mod changes;
+mod chunks;
 mod covered;
 mod error;
 mod frontier;
@@ -95,6 +99,7 @@ fn enumerate_with(
             false => full::beyond(&mut history, frontier, (&wants, &haves), request, progress)?,
         }
     };
+    let objects = chunks::follow(store, objects, progress)?;
     progress.end();
     Ok(objects)
 }

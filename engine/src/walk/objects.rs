@@ -75,6 +75,7 @@ pub struct Objects {
     /// Sorted by number; only where known.
     predecessors: Vec<(u32, ObjectId)>,
     counts: Counts,
+    absent_chunks: u64,
 }
 
 /// An object on its way into the set.
@@ -82,6 +83,30 @@ pub struct Objects {
 pub(super) struct Fact {
     pub(super) kind: Kind,
     pub(super) name_hash: u32,
+}
+
+/// Objects that are added to a set.
+#[derive(Debug, Default)]
+pub(super) struct More {
+    pub(super) packed: Vec<(Position, Fact)>,
+    pub(super) loose: Vec<(ObjectId, Fact)>,
+    /// Objects of these two with earlier versions that the receiver has.
+    pub(super) predecessors: Vec<(ObjectId, ObjectId)>,
+    /// How many more there should be.
+    pub(super) absent: u64,
+}
+
+/// Two ascending sequences as one.
+fn merged<K: Ord, V>(
+    one: impl Iterator<Item = (K, V)>,
+    two: impl Iterator<Item = (K, V)>,
+) -> impl Iterator<Item = (K, V)> {
+    let (mut one, mut two) = (one.peekable(), two.peekable());
+    std::iter::from_fn(move || match (one.peek(), two.peek()) {
+        (Some((a, _)), Some((b, _))) if b < a => two.next(),
+        (Some(_), _) => one.next(),
+        (None, _) => two.next(),
+    })
 }
 
 impl Objects {
@@ -100,6 +125,7 @@ impl Objects {
             name_hashes: Vec::new(),
             predecessors: Vec::new(),
             counts: Counts::default(),
+            absent_chunks: 0,
         };
         for (Position(at), fact) in packed {
             set.words[at as usize / WORD] |= 1 << (at as usize % WORD);
@@ -133,6 +159,73 @@ impl Objects {
         predecessors.sort_unstable();
         predecessors.dedup_by_key(|(number, _)| *number);
         self.predecessors = predecessors;
+    }
+
+    /// The set with what chunked files lead to, which no tree names: `more` is not in it yet.
+    pub(super) fn with_chunks(self, store: &Store, more: More) -> Objects {
+        let More {
+            mut packed,
+            mut loose,
+            predecessors,
+            absent,
+        } = more;
+        packed.sort_unstable_by_key(|(at, _)| *at);
+        packed.dedup_by_key(|(at, _)| *at);
+        loose.sort_unstable_by_key(|(id, _)| *id);
+        loose.dedup_by_key(|(id, _)| *id);
+        packed.retain(|(at, _)| !self.contains_packed(*at));
+        loose.retain(|(id, _)| self.number_of_loose(id).is_none());
+        let fact = |number: u32| Fact {
+            kind: self.kind(number),
+            name_hash: self.name_hash(number),
+        };
+        let all_packed = merged(
+            self.positions()
+                .zip(0u32..)
+                .map(|(at, number)| (at, fact(number))),
+            packed.into_iter(),
+        );
+        let all_loose = merged(
+            self.loose
+                .iter()
+                .zip(self.packed..)
+                .map(|(id, number)| (*id, fact(number))),
+            loose.into_iter(),
+        );
+        let mut set = Objects::new(store, all_packed, all_loose);
+        let old = self.predecessors.iter().filter_map(|(number, base)| {
+            let number = match *number < self.packed {
+                // A set with predecessors is small, so that counting up to each of them is no matter.
+                true => set.number_of_packed(self.positions().nth(*number as usize)?)?,
+                false => set.number_of_loose(self.loose.get((*number - self.packed) as usize)?)?,
+            };
+            Some((number, *base))
+        });
+        let new = predecessors
+            .iter()
+            .filter_map(|(id, base)| Some((set.number(store, id)?, *base)));
+        let all = old.chain(new).collect();
+        set.set_predecessors(all);
+        set.absent_chunks = absent;
+        set
+    }
+
+    /// Adds what the caller knows of earlier versions: pairs of an object of the set and one that the receiver has. The
+    /// walk's own knowledge comes first.
+    pub fn add_predecessors(&mut self, store: &Store, pairs: Vec<(ObjectId, ObjectId)>) {
+        let known = pairs.into_iter().filter_map(|(id, earlier)| {
+            let number = self.number(store, &id)?;
+            (self.predecessor(number).is_none() && store.contains(&earlier)).then_some((number, earlier))
+        });
+        let mut all: Vec<(u32, ObjectId)> = known.collect();
+        all.append(&mut self.predecessors);
+        self.set_predecessors(all);
+    }
+
+    /// How many lists and chunks of chunked files in the set are not in the store. Their pointers are complete objects
+    /// without them, so this is no error of the walk; whoever promises that files are complete has to look here.
+    pub fn absent_chunks(&self) -> u64 {
+        self.absent_chunks
     }
 
     /// How many objects there are.
@@ -249,6 +342,11 @@ impl Objects {
     /// The hash of a path that an object was found at, by its number.
     pub fn name_hash(&self, number: u32) -> u32 {
         self.name_hashes[number as usize]
+    }
+
+    /// True if [`Objects::predecessor`] knows any.
+    pub fn knows_predecessors(&self) -> bool {
+        !self.predecessors.is_empty()
     }
 
     /// The version before this one at the same path, by its number: an object of the same kind that is in the set too or

@@ -266,6 +266,17 @@ impl<'m, 's> Worker<'m, 's> {
     }
 
     fn packed(&mut self, item: &Item) -> Result<(), Error> {
+        match self.stored(item) {
+            // Another copy may be sound.
+            Err(Error::Store(error)) => {
+                let id = self.marks.store().id(Position(item.at)).to_owned();
+                self.loose(&id, item.name_hash).map_err(|_| Error::Store(error))
+            }
+            result => result,
+        }
+    }
+
+    fn stored(&mut self, item: &Item) -> Result<(), Error> {
         let store = self.marks.store();
         let pack = &store.packs()[item.pack as usize];
         let entry = self.reader.entry(pack, item.offset)?;

@@ -1,8 +1,10 @@
 //! Large objects under a hard limit of the system's.
+#![cfg(target_os = "linux")]
 
-use std::io::{BufReader, Read};
-use std::process::Command;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read as _, Write as _};
 
+use gix_object::Kind;
 use gix_pack::data::entry::Header;
 use ingot_engine::pack::index::{Options, index};
 use ingot_engine::pack::inflate::{Deflater, Level};
@@ -10,76 +12,70 @@ use ingot_engine::progress::Silent;
 use ingot_testdata::repo::Format;
 
 use crate::agreement::noise;
-use crate::forge::{Forge, copy, delta_header, seal};
+use crate::forge::{Forge, copy, delta_header};
 
-/// Runs the test of this name, which is ignored otherwise, with at most `mebibytes` of memory, mapped files and stacks
-/// of threads included.
-fn run_limited(name: &str, mebibytes: u32) {
-    let limit = mebibytes * 1024;
-    let output = Command::new("sh")
-        .args(["-c", &format!("ulimit -v {limit} && exec \"$0\" \"$@\"")])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--ignored", "--test-threads=1"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+#[path = "../support/limited.rs"]
+mod limited;
+
+/// What is taken beside kept bases and objects in work: the stack of the second thread (2 MiB), the window on the stream,
+/// a window on the file and the state of inflation for each thread, batches between the threads.
+const BESIDE: u64 = 12 << 20;
+
+/// Indexes the pack at the path that was handed over; the number of its objects.
+fn limited_index(memory: u64) -> u32 {
+    let options = Options {
+        threads: 2,
+        memory,
+        ..Options::new(gix_hash::Kind::Sha1)
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut source = File::open(limited::input()).unwrap();
+    index(&mut source, folder.path(), &options, &Silent)
+        .unwrap()
+        .objects
 }
 
-#[cfg(unix)]
 #[test]
 fn a_blob_of_one_gibibyte() {
-    run_limited("memory::limited_blob", 300);
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("pack");
+    let size = 1 << 30;
+    let mut hasher = gix_hash::hasher(gix_hash::Kind::Sha1);
+    let mut file = BufWriter::new(File::create(&path).unwrap());
+    let mut put = |piece: &[u8]| {
+        hasher.update(piece);
+        file.write_all(piece)
+    };
+    let mut head = b"PACK\0\0\0\x02\0\0\0\x01".to_vec();
+    Header::Blob.write_to(size, &mut head).unwrap();
+    put(&head).unwrap();
+    let mut zeros = BufReader::with_capacity(1 << 16, std::io::repeat(0).take(size));
+    Deflater::new(Level::BEST_SPEED)
+        .stream(&mut zeros, &mut put)
+        .unwrap();
+    file.write_all(hasher.try_finalize().unwrap().as_bytes()).unwrap();
+    drop(file);
+    limited::run("memory::limited_blob", &path);
 }
 
 #[test]
 #[ignore = "run by a_blob_of_one_gibibyte, with little memory"]
 fn limited_blob() {
-    let size = 1 << 30;
-    let mut pack = b"PACK\0\0\0\x02\0\0\0\x01".to_vec();
-    Header::Blob.write_to(size, &mut pack).unwrap();
-    let mut zeros = BufReader::with_capacity(1 << 16, std::io::repeat(0).take(size));
-    Deflater::new(Level::BEST_SPEED)
-        .stream(&mut zeros, &mut |piece| {
-            pack.extend_from_slice(piece);
-            Ok(())
-        })
-        .unwrap();
-    let pack = seal(Format::Sha1, pack);
-    let folder = tempfile::tempdir().unwrap();
-    let options = Options {
-        threads: 2,
-        ..Options::new(gix_hash::Kind::Sha1)
-    };
-    assert_eq!(
-        index(&mut &pack[..], folder.path(), &options, &Silent)
-            .unwrap()
-            .objects,
-        1
-    );
-    // There would not be room for it.
-    assert!(Vec::<u8>::new().try_reserve_exact(size as usize).is_err());
+    let _peak = limited::hold(BESIDE);
+    assert_eq!(limited_index(1 << 20), 1);
 }
 
-#[cfg(unix)]
+const VERSIONS: usize = 100;
+const VERSION: usize = 16 << 20;
+
 #[test]
 fn many_versions_of_a_large_file() {
-    run_limited("memory::limited_versions", 400);
-}
-
-#[test]
-#[ignore = "run by many_versions_of_a_large_file, with little memory"]
-fn limited_versions() {
-    const VERSIONS: usize = 100;
-    let size = 20 << 20;
-    let mut file = noise(size + VERSIONS * 100, 1);
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("pack");
+    let mut file = noise(VERSION + VERSIONS * 100, 1);
     // The newest version is stored, as Git does it, and each is the base of an older one.
     let mut forge = Forge::new(Format::Sha1);
-    let mut offset = forge.whole(gix_object::Kind::Blob, &file);
+    let mut offset = forge.whole(Kind::Blob, &file);
     for _ in 0..VERSIONS {
         let base = file.len();
         file.truncate(base - 100);
@@ -89,13 +85,14 @@ fn limited_versions() {
         }
         offset = forge.delta_to_offset(offset, &delta);
     }
-    drop(file);
-    let pack = forge.finish();
-    let folder = tempfile::tempdir().unwrap();
-    let options = Options {
-        threads: 2,
-        ..Options::new(gix_hash::Kind::Sha1)
-    };
-    let indexed = index(&mut &pack[..], folder.path(), &options, &Silent).unwrap();
-    assert_eq!(indexed.objects as usize, VERSIONS + 1);
+    std::fs::write(&path, forge.finish()).unwrap();
+    limited::run("memory::limited_versions", &path);
+}
+
+#[test]
+#[ignore = "run by many_versions_of_a_large_file, with little memory"]
+fn limited_versions() {
+    // Of the 101 versions, two at a time: a base, and what is made of it.
+    let _peak = limited::hold(BESIDE + 2 * (VERSION as u64 + (1 << 20)));
+    assert_eq!(limited_index(1 << 20) as usize, VERSIONS + 1);
 }

@@ -3,9 +3,16 @@
 use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use bstr::ByteSlice as _;
 use gix_hash::ObjectId;
-use ingot_engine::transport::{Command, Error, Fetch, Haves, Push, PushError, Report, Status};
+use ingot_engine::repository::Repository;
+use ingot_engine::transport::{
+    Address, Command, Environment, Error, Fetch, Haves, Messages, Options, Push, PushError, Remote, Report,
+    Status,
+};
 use ingot_testdata::repo::Format;
 use ingot_testdata::serve::cut::{Cut, Wire};
 use ingot_testdata::serve::ssh::Ssh;
@@ -125,6 +132,69 @@ fn a_push_that_is_cut_anywhere_is_never_told_wrong() {
         }
     }
     assert!(unknown > 4, "{unknown}");
+}
+
+#[test]
+fn conversations_may_come_in_crumbs() {
+    let (host, bare, _) = served();
+    for (port, scheme) in [(host.daemon().port(), "git"), (host.http().port(), "http")] {
+        for piece in [1, 3] {
+            let wire = Wire::start(port, Cut::Pieces(piece));
+            let url = format!("{scheme}://127.0.0.1:{}/x.git", wire.port());
+            for version in ["0", "2"] {
+                let client = Client::new(Format::Sha1);
+                client.config("protocol.version", version);
+                fetch_all(&client, &url).unwrap();
+            }
+            let client = Client::new(Format::Sha1);
+            let tip = client.repo.commit("one");
+            let name = format!("{scheme}-{piece}");
+            let report = try_push(&client, &url, &name, &tip).unwrap();
+            assert!(matches!(report.refs[0].status, Status::Done { .. }));
+            assert_eq!(refs_of(&bare)[&format!("refs/heads/{name}")], tip);
+        }
+    }
+}
+
+#[test]
+fn an_ssh_connection_that_is_cut_is_never_told_wrong() {
+    let (host, bare, _) = served();
+    let client = Client::new(Format::Sha1);
+    let tip = client.repo.commit("one");
+    let url = format!("host.example:{}", bare.display());
+    let mut seen = [0; 3];
+    for limit in [0, 3, 100, 200, 240, 280, 320, 360, 400, 5000] {
+        // What head(1) does, but at once.
+        let pass = format!(
+            "python3 -c 'import os\nleft = {limit}\nwhile left:\n  data = os.read(0, left)\n  if not data: break\n  os.write(1, data)\n  left -= len(data)\n'"
+        );
+        let answers = Ssh::with(&format!("sh -c \"$*\" | {{ {pass}; kill -9 $$; }}"));
+        let requests = Ssh::with(&format!("{pass} | sh -c \"$*\""));
+        for (way, ssh) in [("answers", &answers), ("requests", &requests)] {
+            let program = ssh.program();
+            client
+                .repo
+                .git(&["config", "core.sshCommand", program.to_str().unwrap()]);
+            let name = format!("{way}-{limit}");
+            let result = try_push(&client, &url, &name, &tip);
+            let taken = || refs_of(&bare).contains_key(&format!("refs/heads/{name}"));
+            match result {
+                Ok(report) => {
+                    let done = matches!(report.refs[0].status, Status::Done { .. });
+                    assert_eq!(done, taken(), "{name}: {report:?}");
+                    seen[0] += 1;
+                }
+                Err(error) if error.is_outcome_unknown() => seen[1] += 1,
+                Err(error) => {
+                    assert!(error.is_transient(), "{name}: {error}");
+                    assert!(!taken(), "{name}: {error}");
+                    seen[2] += 1;
+                }
+            }
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
+    drop(host);
 }
 
 /// A server that says the same to everybody, whatever it hears.
@@ -366,4 +436,68 @@ fn an_ssh_program_that_fails_is_told_of() {
     client.config("protocol.ssh.allow", "never");
     let error = client.try_remote("host.example:x.git").unwrap_err();
     assert!(matches!(error, Error::NotAllowed { .. }), "{error}");
+}
+
+/// Wants to stop once the flag is up.
+#[derive(Default)]
+struct Stop(AtomicBool);
+
+impl Messages for Stop {
+    fn interrupted(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A server that lets itself be greeted, and then only listens, or not even that.
+fn mute(listens: bool) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let caps = format!("{} capabilities^{{}}\0report-status\n", "0".repeat(40));
+        stream.write_all(&line(caps.as_bytes())).unwrap();
+        stream.write_all(b"0000").unwrap();
+        match listens {
+            true => drop(std::io::copy(&mut stream, &mut std::io::sink())),
+            false => std::thread::sleep(std::time::Duration::from_secs(60)),
+        }
+    });
+    port
+}
+
+#[test]
+fn an_interrupted_push_is_told_by_how_far_it_came() {
+    let client = Client::new(Format::Sha1);
+    let repository = Repository::open(client.repo.path()).unwrap();
+    for listens in [true, false] {
+        let stop = Arc::new(Stop::default());
+        let url = format!("git://127.0.0.1:{}/x.git", mute(listens));
+        let address = Address::parse(url.as_bytes().as_bstr()).unwrap();
+        let options = Options::read_with(&repository.config(), &address, Environment::default()).unwrap();
+        let to = Remote::new(address, options, stop.clone())
+            .receive_pack()
+            .unwrap();
+        let push = Push {
+            commands: vec![Command::create("refs/heads/main", id(ID))],
+            ..Push::default()
+        };
+        let result = to.push(push, |out| {
+            if !listens {
+                stop.0.store(true, Ordering::SeqCst);
+                // More than fits on the way.
+                return out.write_all(&vec![0; 64 << 20]);
+            }
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(300));
+                stop.0.store(true, Ordering::SeqCst);
+            });
+            out.write_all(&[0; 100])
+        });
+        match result.unwrap_err() {
+            PushError::Remote(error) if listens => assert!(error.is_outcome_unknown(), "{error}"),
+            PushError::Remote(error) => assert!(matches!(error, Error::Interrupted), "{error}"),
+            PushError::Pack(error) => panic!("{error}"),
+        }
+    }
 }

@@ -144,6 +144,29 @@ fn blobs_can_be_left_out_and_fetched_alone() {
 }
 
 #[test]
+fn history_can_be_cut_off() {
+    let host = Host::new();
+    let source = history(Format::Sha1);
+    host.copy("x.git", &source, Format::Sha1);
+    let main = source.git(&["rev-parse", "main"]);
+    for kind in Kind::ALL {
+        let client = Client::new(Format::Sha1);
+        let url = host.reach(kind, "x.git", &client);
+        let mut from = client.remote(&url).upload_pack().unwrap();
+        let request = Fetch {
+            depth: Some(2),
+            ..Fetch::new(vec![id(&main)])
+        };
+        client.fetch(&mut from, request);
+        let oldest = source.git(&["rev-parse", "main~1"]);
+        std::fs::write(client.repo.git_dir().join("shallow"), oldest + "\n").unwrap();
+        client.repo.git(&["update-ref", "refs/heads/main", &main]);
+        assert_eq!(client.repo.git(&["rev-list", "--count", "main"]), "2");
+        git::fsck(client.repo.path());
+    }
+}
+
+#[test]
 fn an_empty_repository_has_no_references() {
     let host = Host::new();
     for format in Format::BOTH {

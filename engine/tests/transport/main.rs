@@ -11,4 +11,5 @@ mod environment;
 mod fetch;
 mod http;
 mod push;
+mod terminal;
 mod tls;

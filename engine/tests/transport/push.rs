@@ -293,6 +293,44 @@ fn requests_that_make_no_sense_are_not_sent() {
 }
 
 #[test]
+fn a_server_that_takes_no_pushes_says_so() {
+    let host = Host::new();
+    let bare = host.bare("x.git", Format::Sha1);
+    git::git(&bare, &["config", "daemon.receivepack", "false"]);
+    git::git(&bare, &["config", "http.receivepack", "false"]);
+    for kind in [Kind::Git, Kind::Http] {
+        let client = Client::new(Format::Sha1);
+        let url = host.reach(kind, "x.git", &client);
+        client.remote(&url).upload_pack().unwrap();
+        let error = client.remote(&url).receive_pack().unwrap_err();
+        assert!(matches!(error, Error::Refused { .. }), "{kind:?}: {error}");
+    }
+}
+
+#[test]
+fn objects_that_the_server_borrows_are_told() {
+    let host = Host::new();
+    let source = host.bare("source.git", Format::Sha1);
+    let client = Client::new(Format::Sha1);
+    let tip = client.repo.commit("one");
+    client
+        .repo
+        .git(&["push", "-q", source.to_str().unwrap(), "HEAD:refs/heads/main"]);
+    let fork = host.bare("fork.git", Format::Sha1);
+    std::fs::write(
+        fork.join("objects/info/alternates"),
+        format!("{}\n", source.join("objects").display()),
+    )
+    .unwrap();
+    for kind in Kind::ALL {
+        let url = host.reach(kind, "fork.git", &client);
+        let to = client.remote(&url).receive_pack().unwrap();
+        assert_eq!(to.refs(), []);
+        assert_eq!(to.haves(), [id(&tip)], "{kind:?}");
+    }
+}
+
+#[test]
 fn large_packs_stream() {
     let host = Host::new();
     for kind in Kind::ALL {

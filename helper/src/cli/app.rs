@@ -1,6 +1,6 @@
 //! What the commands share: how the user wants to be told, and how a store is found.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use bstr::{BString, ByteSlice as _};
@@ -146,6 +146,41 @@ impl App {
             Failure::new(Code::Failed, "no encrypted remote is configured here")
                 .next("set one up with: git-e2ee push (or name a store: --storage DIR --key FILE)")
         })
+    }
+
+    /// The one store that a command about devices is about, opened.
+    ///
+    /// `--remote` takes what other implementations take there: the URL of a Git repository, with or without `git+`. A
+    /// configured remote of that name comes first.
+    pub fn store_of(&self, store: &args::StoreOf) -> Result<(Found, Place), Failure> {
+        let found = self.found_of(store)?;
+        let place = found.only()?;
+        Ok((found, place))
+    }
+
+    /// The same, found and not opened yet.
+    pub fn found_of(&self, store: &args::StoreOf) -> Result<Found, Failure> {
+        let named;
+        let target = match &store.remote {
+            None => store.target.as_deref(),
+            Some(word) => {
+                named = self.remote_word(&store.place, word)?;
+                Some(named.as_os_str())
+            }
+        };
+        self.require(&store.place, target, Direction::Fetch)
+    }
+
+    fn remote_word(&self, place: &args::Place, word: &OsStr) -> Result<OsString, Failure> {
+        let text = bytes(word)?;
+        let settings = place::settings_of(self.repository(place.repo.as_ref())?.as_ref())?;
+        let complete = text.starts_with(b"e2ee::") || text.starts_with(b"git+");
+        if complete || Remote::find(&settings, text.as_bstr()).is_some() {
+            return Ok(word.to_owned());
+        }
+        let mut url = OsString::from("git+");
+        url.push(word);
+        Ok(url)
     }
 
     fn key(

@@ -71,6 +71,28 @@ pub enum Command {
     Verify(Verify),
     /// Show a store's generation, references and size, and how far the repository and the store differ
     Status(Status),
+    /// Give devices access to a store
+    DeviceAdd(DeviceAdd),
+    /// List the devices of a store
+    DeviceList(DeviceList),
+    /// Take access away from devices
+    DeviceRevoke(DeviceRevoke),
+    /// Replace this device's key by a new one
+    DeviceRotate(DeviceRotate),
+    /// Change what devices may do
+    DeviceRole(DeviceRole),
+    /// Give a device a name that is known here only
+    DeviceName(DeviceName),
+    /// Invite a device, so that it needs no trust in the storage
+    Invite(Invite),
+    /// Ask to join a store, or accept an invitation to one
+    Join(Join),
+    /// Check keys, configuration, pins and the store, and say what to do
+    Doctor(Doctor),
+    /// Show what happened in a store, generation by generation
+    Log(Log),
+    /// Show who could read what
+    Audit(Audit),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Write manual pages into a folder
@@ -151,6 +173,258 @@ pub struct Place {
     /// Repository, in place of the one around the current folder
     #[arg(long, value_name = "DIR")]
     pub repo: Option<PathBuf>,
+}
+
+/// The store that a command about devices is about.
+#[derive(Debug, Clone, Default, Args)]
+pub struct StoreOf {
+    /// Remote or URL; with --storage or --remote there is none
+    #[arg(value_name = "REMOTE|URL", conflicts_with_all = ["storage", "remote"])]
+    pub target: Option<OsString>,
+    /// Configured remote, or URL of a Git repository that holds the store
+    #[arg(long, value_name = "REMOTE|URL", conflicts_with = "storage")]
+    pub remote: Option<OsString>,
+    /// How to find the store.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// Roles as they are written on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Role {
+    /// Fetch
+    Read,
+    /// Fetch and push
+    Write,
+    /// Fetch, push, and decide who else may
+    Admin,
+}
+
+/// Gives devices access.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+All changes are made in one generation, or none. The file of a device comes from git-e2ee device-export there.
+
+Examples:
+  git-e2ee device-add --device laptop.device.json --name laptop
+  git-e2ee device-add vault --device a.device.json --device b.device.json --role read
+  git-e2ee device-add --storage DIR --key FILE --device new.device.json --revoke old-laptop")]
+pub struct DeviceAdd {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Public record of a device; may be repeated
+    #[arg(long = "device", value_name = "FILE", required = true)]
+    pub devices: Vec<PathBuf>,
+    /// What the devices may do
+    #[arg(long, value_enum, default_value = "write")]
+    pub role: Role,
+    /// Name for a device, known here only; one for each --device, in the same order
+    #[arg(long = "name", value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Take access away from this device at the same time; may be repeated
+    #[arg(long, value_name = "DEVICE")]
+    pub revoke: Vec<String>,
+}
+
+/// Lists devices.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  git-e2ee device-list
+  git-e2ee device-list --json --storage DIR --key FILE")]
+pub struct DeviceList {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+}
+
+/// Takes access away.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+What is published from then on cannot be opened by a revoked device. What it could read before, it may still have.
+
+Examples:
+  git-e2ee device-revoke --device-id laptop
+  git-e2ee device-revoke --storage DIR --key FILE --device-id 5f3c… --device-id 90ab…")]
+pub struct DeviceRevoke {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Device: its id, the beginning of it, or its name; may be repeated
+    #[arg(long = "device-id", value_name = "DEVICE", required = true)]
+    pub devices: Vec<String>,
+}
+
+/// Replaces one's own key.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The new key is added and the old one revoked in one generation; then the key file is replaced. A rotation that was
+interrupted is finished by the next command that uses the key file.
+
+Example:
+  git-e2ee device-rotate")]
+pub struct DeviceRotate {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+}
+
+/// Changes roles.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  git-e2ee device-role --device-id laptop --role admin
+  git-e2ee device-role vault --device-id 5f3c… --device-id phone --role read")]
+pub struct DeviceRole {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Device: its id, the beginning of it, or its name; may be repeated
+    #[arg(long = "device-id", value_name = "DEVICE", required = true)]
+    pub devices: Vec<String>,
+    /// What the devices may do from now on
+    #[arg(long, value_enum)]
+    pub role: Role,
+}
+
+/// Names a device.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Names are kept beside the key file and never leave this machine.
+
+Example:
+  git-e2ee device-name --device-id 5f3c… --name laptop")]
+pub struct DeviceName {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Device: its id, the beginning of it, or its present name
+    #[arg(long = "device-id", value_name = "DEVICE")]
+    pub device: String,
+    /// The name
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
+}
+
+/// Invites a device.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Compare the fingerprint with the one that the new device shows, by telephone or side by side, before you repeat it here:
+whoever could change the request on its way would otherwise be let in.
+
+Examples:
+  git-e2ee invite --request e2ee-request-1:eyJ…              Shows the fingerprint, changes nothing
+  git-e2ee invite --request request.txt --fingerprint '04711 …' --role write --name laptop
+  git-e2ee invite --device-id laptop --output invitation.json  For a device that is a member already")]
+pub struct Invite {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Request of the new device: the line that it showed, or a file with it, or its public record
+    #[arg(
+        long,
+        value_name = "LINE|FILE",
+        required_unless_present = "device",
+        conflicts_with = "device"
+    )]
+    pub request: Option<OsString>,
+    /// Fingerprint of the new device, as it was told on another way
+    #[arg(long, value_name = "DIGITS")]
+    pub fingerprint: Option<String>,
+    /// What the new device may do
+    #[arg(long, value_enum, default_value = "write")]
+    pub role: Role,
+    /// Name for the new device, known here only
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Invite a device that is a member already: its id, the beginning of it, or its name
+    #[arg(long = "device-id", value_name = "DEVICE")]
+    pub device: Option<String>,
+    /// Write the invitation into a file too; it must not exist
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Joins a store.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+First --request, on the new device: makes a key and shows a line for an administrator. With the invitation that comes
+back, the repository and the least it has to show are known before anything is fetched.
+
+Examples:
+  git-e2ee join --request --key notes.key.json
+  git-e2ee join --key notes.key.json --invitation e2ee-invitation-1:eyJ… e2ee::/mnt/nas/notes
+  git-e2ee join --key notes.key.json --invitation invitation.json --fingerprint '04711 …'")]
+pub struct Join {
+    /// The store, to see whether it lets the device in and shows what the invitation says
+    #[arg(value_name = "URL", conflicts_with = "request")]
+    pub url: Option<OsString>,
+    /// Device key; --request makes it where there is none
+    #[arg(long, value_name = "FILE")]
+    pub key: PathBuf,
+    /// Show what an administrator needs to invite this device
+    #[arg(long)]
+    pub request: bool,
+    /// Invitation: the line, or a file with it or its record
+    #[arg(
+        long,
+        value_name = "LINE|FILE",
+        required_unless_present = "request",
+        conflicts_with = "request"
+    )]
+    pub invitation: Option<OsString>,
+    /// Fingerprint of the invitation, as the administrator told it on another way
+    #[arg(long, value_name = "DIGITS", requires = "invitation")]
+    pub fingerprint: Option<String>,
+}
+
+/// Checks everything.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Ends with the code of the first trouble that it found.
+
+Examples:
+  git-e2ee doctor
+  git-e2ee doctor --remove-stale --storage DIR --key FILE")]
+pub struct Doctor {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Remove files that interrupted pushes left in a store in a folder, if nobody has written to them for a day
+    #[arg(long)]
+    pub remove_stale: bool,
+}
+
+/// Shows what happened.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Times are those that the storage gives; nothing vouches for them.
+
+Examples:
+  git-e2ee log
+  git-e2ee log -n 5 --json vault")]
+pub struct Log {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Show the newest N generations only
+    #[arg(short = 'n', long = "max-count", value_name = "N")]
+    pub max_count: Option<usize>,
+}
+
+/// Shows who could read what.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each generation leads to the keys of those before it: a device that could open one could open all before it too.
+
+Examples:
+  git-e2ee audit
+  git-e2ee audit --json --storage DIR --key FILE")]
+pub struct Audit {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
 }
 
 /// Gets a repository out of a store.
@@ -388,6 +662,12 @@ mod tests {
             "push --storage /s --key k.json --repo . --ref refs/heads/main --force",
             "fetch --storage /s --key k.json --repo . --remote-name e2ee",
             "verify --storage /s --key k.json",
+            "device-add --storage /s --key k.json --device d.json",
+            "device-add --remote ssh://host/s.git --key k.json --device d.json --role admin",
+            "device-revoke --storage /s --key k.json --device-id 00ff",
+            "device-revoke --remote ssh://host/s.git --key k.json --device-id 00ff",
+            "device-list --storage /s --key k.json",
+            "device-list --remote ssh://host/s.git --key k.json",
         ] {
             parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
         }
@@ -423,6 +703,11 @@ mod tests {
             "clone",
             "frobnicate",
             "keygen",
+            "device-add",
+            "device-add --device d --role king",
+            "device-list --storage s --remote r",
+            "device-list --storage s vault",
+            "device-role --device-id x",
         ] {
             let error = parse(line).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{line}");

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::app::{App, bytes};
 use super::args::Clone;
-use super::exit::Failure;
+use super::exit::{Failure, warn};
 use super::place::{self, Place};
 use super::progress::amount;
 use super::ref_edits::{RefEdit, apply, apply_packed, detach, set_symbolic};
@@ -79,6 +79,8 @@ pub fn run(app: &App, args: &Clone) -> Result<Report, Failure> {
         .remote(&app.display)
         .fetch(&local, FetchOptions { keep: false })?;
     drop(local);
+    // However many packs came, they are all seen from here on.
+    repository.reload()?;
     let head = write_refs(&mut repository, args, &fetched.view)?;
     let files = check_out(app, args, &repository, &head)?;
     target.keep();
@@ -220,6 +222,12 @@ fn check_out(app: &App, args: &Clone, repository: &Repository, head: &Head) -> R
     };
     let Some(commit) = commit else { return Ok(0) };
     let summary = checkout::checkout(repository, commit, work_dir, &app.display)?;
+    for (path, reason) in &summary.pointers {
+        warn(&format!("'{path}' stays a pointer: {reason}"));
+    }
+    if summary.chunked > 0 && !app.global.quiet {
+        warn("there are chunked files; so that Git can handle them, run in the clone: git chunk install");
+    }
     Ok(summary.files as u64)
 }
 
@@ -258,38 +266,77 @@ fn report(directory: &Path, url: &StorageUrl, fetched: &Fetched, head: &Head, fi
     Report::done(text, json)
 }
 
-/// The folder of a clone. Unless kept, what was put into it goes again, and with it the folders that were made for it.
+/// The folder of a clone. Unless kept, what this process put into it goes again, and with it the folders that were made
+/// for it, as far as nobody else has put anything there.
 struct NewFolder {
     path: PathBuf,
-    /// The topmost folder that did not exist.
-    made: Option<PathBuf>,
+    /// The folders that were made, the topmost first.
+    made: Vec<PathBuf>,
     kept: bool,
 }
 
 impl NewFolder {
     fn claim(path: &Path) -> Result<NewFolder, Failure> {
-        let entries = std::fs::read_dir(path).map(|mut entries| entries.next().is_some());
-        let made = match entries {
-            Ok(false) => None,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => path
-                .ancestors()
-                .take_while(|folder| !folder.exists())
-                .last()
-                .map(Path::to_owned),
+        let mut folder = NewFolder {
+            path: path.to_owned(),
+            made: Vec::new(),
+            kept: false,
+        };
+        let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
+        for missing in missing
+            .into_iter()
+            .rev()
+            .filter(|path| !path.as_os_str().is_empty())
+        {
+            match std::fs::create_dir(missing) {
+                Ok(()) => folder.made.push(missing.to_owned()),
+                // Another clone below the same folder was faster.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && missing != path => {}
+                Err(error) => {
+                    let message = format!("cannot create {}: {error}", missing.display());
+                    return Err(Failure::failed(message));
+                }
+            }
+        }
+        match std::fs::read_dir(path).map(|mut entries| entries.next().is_some()) {
+            Ok(false) => Ok(folder),
             Ok(true) | Err(_) => {
                 let message = format!("{} exists already and is not an empty folder", path.display());
-                return Err(Failure::failed(message).next("name another one"));
+                Err(Failure::failed(message)
+                    .next("name another one, or remove it if it is what an interrupted clone left"))
             }
-        };
-        Ok(NewFolder {
-            path: path.to_owned(),
-            made,
-            kept: false,
-        })
+        }
     }
 
     fn keep(mut self) {
         self.kept = true;
+    }
+
+    /// Removes the repository of a clone that failed, in a folder that was empty before: a bare repository is the folder
+    /// itself. What it is made of is known; a file by another name is somebody else's.
+    fn remove_repository(&self) {
+        const PARTS: [&str; 12] = [
+            ".git",
+            "HEAD",
+            "branches",
+            "config",
+            "description",
+            "git-remote-e2ee",
+            "hooks",
+            "info",
+            "logs",
+            "objects",
+            "packed-refs",
+            "refs",
+        ];
+        for part in PARTS {
+            let path = self.path.join(part);
+            let _ = match std::fs::symlink_metadata(&path) {
+                Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(&path),
+                Ok(_) => std::fs::remove_file(&path),
+                Err(_) => Ok(()),
+            };
+        }
     }
 }
 
@@ -298,21 +345,10 @@ impl Drop for NewFolder {
         if self.kept {
             return;
         }
-        // What cannot be removed stays where the user sees it.
-        match &self.made {
-            Some(made) => {
-                let _ = std::fs::remove_dir_all(made);
-            }
-            None => {
-                for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
-                    let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                    let _ = if is_folder {
-                        std::fs::remove_dir_all(entry.path())
-                    } else {
-                        std::fs::remove_file(entry.path())
-                    };
-                }
-            }
+        self.remove_repository();
+        // One that holds anything else refuses, and stays where the user sees it.
+        for folder in self.made.iter().rev() {
+            let _ = std::fs::remove_dir(folder);
         }
     }
 }

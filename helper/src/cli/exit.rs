@@ -9,7 +9,8 @@ use std::process::ExitCode;
 use ingot_engine::{refs, repository};
 
 use crate::protocol::key_file;
-use crate::{config, remote};
+use crate::state::Alarm;
+use crate::{config, remote, state};
 
 /// How a program of this project ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +148,17 @@ impl From<remote::Error> for Failure {
             remote::Kind::Alarm => Code::Integrity,
             remote::Kind::Interrupted => Code::Interrupted,
         };
+        if let Some(next) = alarm_step(&error) {
+            return Failure {
+                code,
+                next: Some(next.to_owned()),
+                ..Failure::of(&error)
+            };
+        }
         let next = match code {
+            Code::NoStore if matches!(error, remote::Error::Vanished { .. }) => Some(
+                "find out what became of it: is the disk mounted, was it moved? A copy of it may be put back",
+            ),
             Code::NoStore => Some(
                 "check the path, or make a store with: git-e2ee init (a folder) or git-e2ee carrier-init (a Git repository)",
             ),
@@ -155,7 +166,9 @@ impl From<remote::Error> for Failure {
             Code::CannotOpen => {
                 Some("use the right key, or ask an administrator of the store to add this device")
             }
-            Code::Integrity => Some("nothing of it was used; compare with: git-e2ee verify"),
+            Code::Integrity => {
+                Some("nothing of it was used; ask whoever keeps the storage, and compare with another device")
+            }
             Code::Interrupted => Some("the same command again finishes the job"),
             Code::Done | Code::Failed | Code::Usage | Code::Partial | Code::Secret => None,
         };
@@ -165,6 +178,44 @@ impl From<remote::Error> for Failure {
             ..Failure::of(&error)
         }
     }
+}
+
+/// What to do about an alarm, and about a device that was shut out. Nothing goes on by itself.
+fn alarm_step(error: &remote::Error) -> Option<&'static str> {
+    Some(match error {
+        remote::Error::NotReader { .. } => {
+            "ask an administrator to add this device: git-e2ee join --request shows what they need"
+        }
+        remote::Error::Revoked { .. } => {
+            "ask an administrator whether this device was revoked; if it was not, the storage was tampered with"
+        }
+        remote::Error::State(state::Error::Alarm { alarm, .. }) => match alarm {
+            Alarm::RolledBack { .. } => {
+                "nothing of it was used; ask whoever manages the storage whether an old copy was put back: what is \
+                 missing there is still in clones that have fetched it"
+            }
+            Alarm::Forked { .. } => {
+                "nothing of it was used; two histories exist: compare generation and id with the other devices \
+                 (git-e2ee log) before anybody pushes"
+            }
+            Alarm::RootChanged { .. } => {
+                "nothing of it was used; another repository is stored there: check the location, and ask whoever \
+                 manages the storage"
+            }
+            Alarm::PolicyRolledBack { .. } => {
+                "nothing of it was used; a device that was revoked may be let in again by this: do not push, and ask \
+                 the administrators"
+            }
+            Alarm::PolicyDiffers { .. } => {
+                "nothing of it was used; the remembered state and the store contradict each other: ask the \
+                 administrators which policy is right"
+            }
+        },
+        remote::Error::Invitation(_) => {
+            "nothing of the store was used; ask the administrator for a new invitation, on a channel you both trust"
+        }
+        _ => return None,
+    })
 }
 
 impl From<repository::Error> for Failure {

@@ -1,10 +1,11 @@
 //! `fetch`: what is new in a store, into a repository.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use bstr::{BString, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use gix_hash::ObjectId;
 use ingot_engine::progress::Unit;
+use ingot_engine::refs;
 use ingot_engine::repository::Repository;
 use serde_json::json;
 
@@ -14,7 +15,7 @@ use super::exit::{Code, Failure};
 use super::follow::{Follow, all, chosen, mapped};
 use super::local_refs::{self, LocalRefs};
 use super::progress::amount;
-use super::ref_edits::{RefEdit, apply};
+use super::ref_edits::{RefEdit, apply_each};
 use super::refspec::{Local as _, Refspec};
 use super::remote_helper::remove_keep_files;
 use super::report::Report;
@@ -40,7 +41,7 @@ pub fn run(app: &App, args: Fetch) -> Result<Report, Failure> {
     let done = move_refs(&args, &found, repository, &words, fetched.view.refs());
     // References protect the packs from here on, or nothing needs them.
     remove_keep_files(&fetched.keep);
-    let entries = done?;
+    let Moved { entries, in_the_way } = done?;
 
     let generation = fetched.view.generation();
     let refused = entries.iter().any(Entry::refused);
@@ -69,6 +70,9 @@ pub fn run(app: &App, args: Fetch) -> Result<Report, Failure> {
             text += "Already up to date\n";
         }
     }
+    if in_the_way && !args.prune {
+        text += "To remove references that are in the way and that the store no longer has: git-e2ee fetch --prune\n";
+    }
     let json = json!({
         "command": "fetch",
         "url": place.url.to_string(),
@@ -94,7 +98,7 @@ fn move_refs(
     repository: &Repository,
     words: &[BString],
     refs: &Refs,
-) -> Result<Vec<Entry>, Failure> {
+) -> Result<Moved, Failure> {
     let specs = tracking_specs(args, found)?;
     let (follows, merges) = if words.is_empty() {
         (all(&specs, refs, found.remote.is_none()), Vec::new())
@@ -108,58 +112,120 @@ fn move_refs(
     } else {
         Vec::new()
     };
-    let mut entries = Vec::new();
-    let mut edits = Vec::new();
-    for follow in &follows {
+    let mut changes = Changes::default();
+    let destinations = one_each(&follows)?;
+    // What goes may be in the way of what comes.
+    if args.prune {
+        for (name, id) in stale(repository, &specs, refs) {
+            if !destinations.contains_key(name.as_bstr()) {
+                changes.prune(name, id);
+            }
+        }
+    }
+    for follow in destinations.into_values() {
         let force = follow.force || args.force;
         let old = local_refs::value(repository, follow.destination.as_bstr());
         let verdict = decide(&local, follow, old, force, &busy)?;
+        changes.follow(follow, old, verdict);
+    }
+    let moved = changes.apply(repository)?;
+    if !merges.is_empty() {
+        write_fetch_head(found, repository, &merges)?;
+    }
+    Ok(moved)
+}
+
+/// What is to change here.
+#[derive(Default)]
+struct Changes {
+    entries: Vec<Entry>,
+    edits: Vec<RefEdit>,
+    /// Which entry each edit is for.
+    entry_of: Vec<usize>,
+}
+
+/// What became of it.
+struct Moved {
+    entries: Vec<Entry>,
+    /// A reference that is here keeps others from being made.
+    in_the_way: bool,
+}
+
+impl Changes {
+    fn edit(&mut self, edit: RefEdit) {
+        self.entry_of.push(self.entries.len());
+        self.edits.push(edit);
+    }
+
+    fn prune(&mut self, name: BString, id: ObjectId) {
+        self.edit(RefEdit {
+            name: name.clone(),
+            old: Some(id),
+            new: None,
+            message: BString::default(),
+        });
+        self.entries.push(Entry {
+            source: None,
+            name: name.to_string(),
+            verdict: Verdict::Changed {
+                old: Some(id),
+                new: None,
+                forced: false,
+            },
+        });
+    }
+
+    fn follow(&mut self, follow: &Follow, old: Option<ObjectId>, verdict: Verdict) {
         if let Verdict::Changed { forced, .. } = verdict {
             let message = match (old, forced) {
                 (None, _) => "fetch: storing head",
                 (Some(_), false) => "fetch: fast-forward",
                 (Some(_), true) => "fetch: forced-update",
             };
-            let name = follow.destination.clone();
-            edits.push(RefEdit {
-                name,
+            self.edit(RefEdit {
+                name: follow.destination.clone(),
                 old,
                 new: Some(follow.id),
                 message: message.into(),
             });
         }
-        let name = follow.destination.to_string();
-        entries.push(Entry {
+        self.entries.push(Entry {
             source: Some(follow.source.clone()),
-            name,
+            name: follow.destination.to_string(),
             verdict,
         });
     }
-    if args.prune {
-        for (name, id) in stale(repository, &specs, refs) {
-            edits.push(RefEdit {
-                name: name.clone(),
-                old: Some(id),
-                new: None,
-                message: BString::default(),
-            });
-            let verdict = Verdict::Changed {
-                old: Some(id),
-                new: None,
-                forced: false,
-            };
-            entries.push(Entry {
-                source: None,
-                name: name.to_string(),
-                verdict,
-            });
+
+    /// Changes each reference for itself: one that cannot be changed does not hold up the others.
+    fn apply(self, repository: &Repository) -> Result<Moved, Failure> {
+        let mut moved = Moved {
+            entries: self.entries,
+            in_the_way: false,
+        };
+        let results = apply_each(repository, self.edits)?;
+        for (at, result) in self.entry_of.into_iter().zip(results) {
+            if let Err(error) = result {
+                moved.in_the_way |= matches!(error, refs::Error::Conflict { .. });
+                moved.entries[at].fail(&error);
+            }
+        }
+        Ok(moved)
+    }
+}
+
+/// What each local reference is to follow, by its name. Several words may ask for the same, but not for two things.
+fn one_each(follows: &[Follow]) -> Result<BTreeMap<&BStr, &Follow>, Failure> {
+    let mut destinations: BTreeMap<&BStr, &Follow> = BTreeMap::new();
+    for follow in follows {
+        let first = *destinations.entry(follow.destination.as_bstr()).or_insert(follow);
+        if first.id != follow.id {
+            return Err(Failure::failed(format!(
+                "cannot fetch both {} and {} to {}",
+                first.source, follow.source, follow.destination
+            )));
         }
     }
-    apply(repository, edits)?;
-    if !merges.is_empty() {
-        write_fetch_head(found, repository, &merges)?;
-    }
-    Ok(entries)
+    Ok(destinations)
 }
 
 /// The refspecs that keep local references in step with the store.
@@ -241,12 +307,12 @@ fn decide(
 }
 
 /// Local references that follow something the store no longer has.
-fn stale(repository: &Repository, specs: &[Refspec], refs: &Refs) -> Vec<(BString, ObjectId)> {
+fn stale(repository: &Repository, specs: &[Refspec], refs: &Refs) -> BTreeMap<BString, ObjectId> {
     let kept: BTreeSet<BString> = mapped(specs, refs)
         .into_iter()
         .map(|follow| follow.destination)
         .collect();
-    let mut stale = Vec::new();
+    let mut stale = BTreeMap::new();
     for destination in specs
         .iter()
         .filter(|spec| spec.is_pattern())
@@ -261,12 +327,8 @@ fn stale(repository: &Repository, specs: &[Refspec], refs: &Refs) -> Vec<(BStrin
         };
         for (name, id) in LocalRefs(repository).list(&before.to_str_lossy()) {
             let follows = name.starts_with(before) && name.ends_with(after);
-            if follows
-                && !name.ends_with(b"/HEAD")
-                && !kept.contains(&name)
-                && !stale.contains(&(name.clone(), id))
-            {
-                stale.push((name, id));
+            if follows && !name.ends_with(b"/HEAD") && !kept.contains(&name) {
+                stale.insert(name, id);
             }
         }
     }

@@ -6,9 +6,11 @@
 //! are made reachable for as long as the conversation lasts. Git's check then finds nothing left to walk. It still sees
 //! that the objects which it asked for are there.
 //!
-//! What a crash leaves behind only keeps objects from being collected; the next large fetch removes it.
+//! What a crash leaves behind only keeps objects from being collected; the next listing removes it, once it is older than
+//! a fetch takes.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use bstr::BString;
 use gix_hash::ObjectId;
@@ -20,6 +22,9 @@ const FOLDER: &str = "refs/ingot/incoming/";
 
 /// Fewer new objects are walked faster than references are written.
 const LEAST_OBJECTS: u64 = 10_000;
+
+/// No conversation takes longer after its import.
+const LEFTOVER: Duration = Duration::from_secs(60 * 60);
 
 /// So many references at most. Further tips, most of them in the history of others, are left to Git.
 const MOST: usize = 64;
@@ -37,12 +42,6 @@ impl Incoming {
         if objects < LEAST_OBJECTS {
             return;
         }
-        let leftovers = refs::list(repository, FOLDER).unwrap_or_default();
-        let leftovers: Vec<BString> = leftovers
-            .into_iter()
-            .map(|left| left.name.as_bstr().to_owned())
-            .collect();
-        remove(repository, &leftovers);
         let tips: Vec<&ObjectId> = tips.iter().take(MOST).collect();
         let name = |tip: &ObjectId| BString::from(format!("{FOLDER}{tip}"));
         let edits: Result<Vec<Edit>, refs::Error> = tips
@@ -58,6 +57,24 @@ impl Incoming {
     pub fn release(&mut self, repository: &Repository) {
         remove(repository, &std::mem::take(&mut self.names));
     }
+}
+
+/// Removes what processes that ended early have left.
+pub fn sweep(repository: &Repository) {
+    let folder = repository.common_dir().join(FOLDER);
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return; // as a rule, there is none
+    };
+    let is_old = |entry: &std::fs::DirEntry| {
+        let modified = entry.metadata().and_then(|meta| meta.modified());
+        modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > LEFTOVER))
+    };
+    let names: Vec<BString> = entries
+        .flatten()
+        .filter(is_old)
+        .filter_map(|entry| Some(format!("{FOLDER}{}", entry.file_name().to_str()?).into()))
+        .collect();
+    remove(repository, &names);
 }
 
 /// Removes references, as far as that is possible: one that another fetch has removed is no loss.

@@ -1,10 +1,16 @@
 //! The user's wish to stop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::signal::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// A signal that comes within this time of the first says the same once more.
+const SAME_WISH: Duration = Duration::from_secs(1);
+/// The thread that hears signals does next to nothing.
+const STACK: usize = 64 << 10;
 
 static WATCHED: OnceLock<Interrupt> = OnceLock::new();
 
@@ -13,15 +19,33 @@ static WATCHED: OnceLock<Interrupt> = OnceLock::new();
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Watches for interrupt and termination. The first one asks the work to end; the second ends the process at
-    /// once. Without support from the system both keep their usual effect.
+    /// Watches for interrupt and termination. The first one asks the work to end; one that comes a second later or more
+    /// ends the process at once. What comes sooner is the same wish: Git hands a signal on that the terminal has sent to
+    /// everybody already. Without support from the system both keep their usual effect.
     pub fn watch() -> Interrupt {
         let flag = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            // The order counts: the flag must still be unset when the first signal meets the shutdown.
-            let at_once = signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag));
-            if at_once.is_ok() {
-                let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
+        if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) {
+            let wish = Arc::clone(&flag);
+            let heard = std::thread::Builder::new()
+                .name("interrupt".into())
+                .stack_size(STACK)
+                .spawn(move || {
+                    let mut first: Option<Instant> = None;
+                    for _ in signals.forever() {
+                        wish.store(true, Ordering::Relaxed);
+                        if first.get_or_insert_with(Instant::now).elapsed() >= SAME_WISH {
+                            signal_hook::low_level::exit(130);
+                        }
+                    }
+                });
+            if heard.is_err() {
+                // Nobody would hear them.
+                for signal in [SIGINT, SIGTERM] {
+                    let _ = signal_hook::flag::register_conditional_default(
+                        signal,
+                        Arc::new(AtomicBool::new(true)),
+                    );
+                }
             }
         }
         let interrupt = Interrupt(flag);

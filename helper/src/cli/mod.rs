@@ -5,12 +5,16 @@
 pub mod app;
 pub mod args;
 pub mod clone;
+pub mod devices;
+pub mod doctor;
 pub mod documents;
 pub mod exit;
 pub mod fetch;
 pub mod follow;
+pub mod history;
 pub mod incoming;
 pub mod interrupt;
+pub mod join;
 pub mod keys;
 pub mod local_refs;
 pub mod ls_remote;
@@ -76,6 +80,17 @@ fn run(app: &App, command: Command) -> Result<Report, Failure> {
         Command::LsRemote(args) => ls_remote::run(app, args),
         Command::Verify(args) => verify::run(app, &args),
         Command::Status(args) => status::run(app, &args),
+        Command::DeviceAdd(args) => devices::add(app, &args),
+        Command::DeviceList(args) => devices::list(app, &args),
+        Command::DeviceRevoke(args) => devices::revoke(app, &args),
+        Command::DeviceRotate(args) => devices::rotate(app, &args),
+        Command::DeviceRole(args) => devices::role(app, &args),
+        Command::DeviceName(args) => devices::name(app, &args),
+        Command::Invite(args) => join::invite(app, &args),
+        Command::Join(args) => join::join(app, &args),
+        Command::Doctor(args) => doctor::run(app, &args),
+        Command::Log(args) => history::log(app, &args),
+        Command::Audit(args) => history::audit(app, &args),
         Command::Completions(args) => documents::completions(&args),
         Command::Man(args) => documents::man(&args),
     }

@@ -15,7 +15,7 @@ use super::messages::Shown;
 use crate::config::{GitUrl, Remote as Configured, Settings, StorageUrl, find_key};
 use crate::flock::Patience;
 use crate::protocol::{DeviceKey, key_file};
-use crate::remote::{Memory, Remote, Seen};
+use crate::remote::{Floor, Memory, Remote, Seen, settle};
 use crate::storage::carrier::{Carrier, NetworkPlace, cache_root, network_identity};
 use crate::storage::directory::Directory;
 use crate::storage::{self, Storage};
@@ -32,6 +32,7 @@ pub struct Place {
     storage: Box<dyn Storage>,
     key: DeviceKey,
     memory: Option<Memory>,
+    floor: Option<Floor>,
     fs: Arc<dyn Fs>,
     seen: Seen,
 }
@@ -50,13 +51,17 @@ impl Place {
         let fs = durable::real();
         let key = key_file::read(&key_file)?;
         let storage = storage(&url, repository, base)?;
+        // An interrupted rotation of the key is finished before the key is used.
+        let key = settle(&*storage, key, &key_file, Arc::clone(&fs), Patience::silent(WAIT))?;
         let memory = repository.map(|repository| memory(repository, remote, base));
+        let floor = Floor::load(&key_file)?;
         Ok(Place {
             url,
             key_file,
             storage,
             key,
             memory,
+            floor,
             fs,
             seen: Seen::default(),
         })
@@ -94,6 +99,7 @@ impl Place {
             storage: &*self.storage,
             key: &self.key,
             memory: self.memory.clone(),
+            floor: self.floor.clone(),
             fs: self.fs(),
             patience: patience(progress),
             progress,
@@ -193,6 +199,7 @@ pub fn threads() -> usize {
 fn memory(repository: &Repository, remote: Option<&Configured>, base: &Path) -> Memory {
     Memory {
         git_dir: repository.git_dir().to_owned(),
+        common_dir: repository.common_dir().to_owned(),
         name: remote.map(|remote| remote.name.to_vec()),
         stores: remote
             .map(|remote| identities(remote, repository, base))

@@ -1,5 +1,6 @@
 //! `push`: branches and tags into a store.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -13,7 +14,7 @@ use super::args::Push;
 use super::exit::{Code, Failure, warn};
 use super::local_refs::{self, LocalRefs};
 use super::progress::amount;
-use super::ref_edits::{RefEdit, apply};
+use super::ref_edits::{RefEdit, apply_each};
 use super::refspec::{Item, Local as _, Refspec, expand};
 use super::remote_helper::verdict;
 use super::report::Report;
@@ -136,9 +137,10 @@ impl Pushing<'_> {
         };
         let mut items = expand(&specs, &refs_of, refs)?;
         if mirror {
+            let kept: BTreeSet<&BStr> = items.iter().map(|item| item.destination.as_bstr()).collect();
             let gone = refs
                 .keys()
-                .filter(|name| !items.iter().any(|item| item.destination == name.as_str()));
+                .filter(|name| !kept.contains(name.as_str().as_bytes().as_bstr()));
             let deletions: Vec<Item> = gone
                 .map(|name| Item {
                     source: None,
@@ -216,6 +218,7 @@ impl Pushing<'_> {
         items: &[Item],
     ) -> Result<Vec<Option<Option<ObjectId>>>, Failure> {
         let mut leases = vec![None; items.len()];
+        let specs = self.tracking_specs();
         for word in &self.args.force_with_lease {
             let word = bytes(word)?;
             let (name, expected) = match word.split_once_str(b":") {
@@ -233,8 +236,7 @@ impl Pushing<'_> {
                 *lease = Some(match expected {
                     Some(expected) if expected.is_empty() => None,
                     Some(expected) => Some(resolve(repository, expected)?),
-                    None => self
-                        .tracking(item.destination.as_bstr())
+                    None => tracking(&specs, item.destination.as_bstr())
                         .and_then(|name| local_refs::value(repository, name.as_bstr())),
                 });
             }
@@ -242,27 +244,26 @@ impl Pushing<'_> {
         Ok(leases)
     }
 
-    /// The local reference that follows one of the store.
-    fn tracking(&self, name: &BStr) -> Option<BString> {
-        let remote = self.found.remote.as_ref()?;
-        let specs = remote
-            .fetch
-            .iter()
-            .filter_map(|spec| Refspec::parse(spec.as_bstr()).ok());
-        specs
+    /// The refspecs by which local references follow those of the store.
+    fn tracking_specs(&self) -> Vec<Refspec> {
+        let remote = self.found.remote.iter();
+        remote
+            .flat_map(|remote| &remote.fetch)
+            .filter_map(|spec| Refspec::parse(spec.as_bstr()).ok())
             .filter(|spec| spec.destination.is_some())
-            .find_map(|spec| spec.map(name))
+            .collect()
     }
 
     /// Moves remote-tracking references to what the store now has. The push is done by then, so that one which is
     /// locked or was moved meanwhile is worth a word, but no failure: the next fetch moves it.
     fn follow(&self, repository: &Repository, pushed: &Pushed) {
+        let specs = self.tracking_specs();
         let mut edits = Vec::new();
         for decision in &pushed.decisions {
             let Decision::Move { name, new, .. } = decision else {
                 continue;
             };
-            let Some(tracking) = self.tracking(name.as_str().into()) else {
+            let Some(tracking) = tracking(&specs, name.as_str().into()) else {
                 continue;
             };
             let old = local_refs::value(repository, tracking.as_bstr());
@@ -275,9 +276,20 @@ impl Pushing<'_> {
                 });
             }
         }
-        if let Err(failure) = apply(repository, edits) {
+        let failed: Vec<String> = match apply_each(repository, edits) {
+            Ok(results) => results
+                .into_iter()
+                .filter_map(|result| Some(result.err()?.to_string()))
+                .collect(),
+            Err(failure) => vec![failure.to_string()],
+        };
+        if let Some((first, others)) = failed.split_first() {
+            let more = match others.len() {
+                0 => String::new(),
+                count => format!("; and {count} more"),
+            };
             warn(&format!(
-                "pushed, but remote-tracking branches were not moved: {failure}"
+                "pushed, but remote-tracking branches were not moved: {first}{more}"
             ));
         }
     }
@@ -317,6 +329,11 @@ impl Pushing<'_> {
         });
         (text, json, refused)
     }
+}
+
+/// The local reference that follows one of the store.
+fn tracking(specs: &[Refspec], name: &BStr) -> Option<BString> {
+    specs.iter().find_map(|spec| spec.map(name))
 }
 
 /// Git's transport code renames one of its statuses; people read the name that they know.

@@ -2,7 +2,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use gix_hash::ObjectId;
-use ingot_engine::refs::{Edit, Error, Expected, Options, Transaction, validate};
+use ingot_engine::refs::{self, Edit, Error, Expected, Options, Packing, Transaction, validate};
 use ingot_engine::repository::Repository;
 
 use super::exit::Failure;
@@ -44,10 +44,45 @@ pub fn apply_packed(repository: &Repository, edits: Vec<RefEdit>) -> Result<(), 
         repository,
         edits,
         &Options {
-            pack: true,
+            packing: Packing::New,
             ..Options::default()
         },
     )
+}
+
+/// From so many references on, one file for all of them costs less than one for each.
+const MANY: usize = 32;
+
+/// Changes each reference for itself, durably, deletions first. Returns what became of each edit, in their order; fails
+/// as a whole when a write fails.
+pub fn apply_each(repository: &Repository, edits: Vec<RefEdit>) -> Result<Vec<Result<(), Error>>, Failure> {
+    let written = edits.iter().filter(|edit| edit.new.is_some()).count();
+    let packing = if written < MANY {
+        Packing::None
+    } else {
+        Packing::All
+    };
+    let options = Options {
+        packing,
+        ..Options::default()
+    };
+    let mut results = Vec::with_capacity(edits.len());
+    let mut valid = Vec::with_capacity(edits.len());
+    for edit in edits {
+        match edit.into_edit() {
+            Ok(edit) => {
+                valid.push(edit);
+                results.push(Ok(()));
+            }
+            Err(error) => results.push(Err(error)),
+        }
+    }
+    let applied = refs::apply_each(repository, valid, &options)?;
+    let tried = results.iter_mut().filter(|result| result.is_ok());
+    for (result, applied) in tried.zip(applied) {
+        *result = applied.map(drop);
+    }
+    Ok(results)
 }
 
 fn commit(repository: &Repository, edits: Vec<RefEdit>, options: &Options) -> Result<(), Failure> {
@@ -70,13 +105,13 @@ pub fn set_symbolic(
     message: &BStr,
 ) -> Result<(), Failure> {
     let edit = Edit::point(validate(name.as_bytes())?, validate(target.as_bytes())?).because(message);
-    ingot_engine::refs::apply(repository, vec![edit])?;
+    refs::apply(repository, vec![edit])?;
     Ok(())
 }
 
 /// Points `HEAD` at a commit, away from every branch.
 pub fn detach(repository: &Repository, id: ObjectId, message: &BStr) -> Result<(), Failure> {
     let edit = Edit::set(validate("HEAD")?, id).detached().because(message);
-    ingot_engine::refs::apply(repository, vec![edit])?;
+    refs::apply(repository, vec![edit])?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use ingot_engine::repository::Repository;
 use ingot_engine::store::Store;
 
 use super::exit::{Code, Failure};
-use super::incoming::Incoming;
+use super::incoming::{self, Incoming};
 use super::interrupt::Interrupt;
 use super::place::{self, Place};
 use super::progress::{Display, Mode};
@@ -176,6 +176,9 @@ impl Backend for Helper {
 
     fn list(&mut self, options: &Options, for_push: bool) -> Result<Listing, Failure> {
         self.show_progress(options);
+        if let Some(repository) = &self.repository {
+            incoming::sweep(repository);
+        }
         let store = self.objects()?;
         let remote = self.place.remote(&self.display);
         let repository = self.repository.as_ref();

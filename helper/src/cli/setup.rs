@@ -18,9 +18,10 @@ use super::push::Pushing;
 use super::refspec::Local as _;
 use super::report::Report;
 use crate::config::{Folders, Remote, StorageUrl, safe_name, shell_word};
+use crate::flock::{self, FileLock};
 use crate::protocol::{DeviceKey, key_file};
 use crate::remote;
-use crate::state::AdminPin;
+use crate::state::{AdminPin, Owner, set_aside};
 
 /// The name of the remote that is added.
 const REMOTE: &str = "e2ee";
@@ -54,9 +55,27 @@ pub fn push(app: &App, args: &Push, words: &[OsString]) -> Result<Report, Failur
         );
     }
     free_remote_name(&repository)?;
+    let folders = Folders::of_user().ok_or_else(|| {
+        Failure::failed("no home folder is known for keys and stores")
+            .next("set HOME, or name a store and a key")
+    })?;
+    let lock = lock(app, &folders)?;
+    // Another first push of the same repository may have been faster.
+    repository.reload()?;
+    if let Some(found) = set_up_meanwhile(app, args)? {
+        drop(lock);
+        return Pushing {
+            app,
+            args,
+            found: &found,
+            words,
+        }
+        .all();
+    }
 
-    let setup = prepare(app, &repository)?;
+    let setup = prepare(app, &repository, &folders)?;
     let url = StorageUrl::Directory(setup.store.clone());
+    forget_earlier(app, &repository, &setup)?;
     let upstream_of = without_upstream(&repository).filter(|_| !names_itself(args, words));
     add_remote(
         &mut repository,
@@ -64,6 +83,7 @@ pub fn push(app: &App, args: &Push, words: &[OsString]) -> Result<Report, Failur
         &setup.key,
         upstream_of.as_ref().map(|name| name.as_bstr()),
     )?;
+    drop(lock);
     let settings = place::settings_of(Some(&repository))?;
     let remote = Remote::find(&settings, REMOTE.into());
     let base = place::base_of(Some(&repository))?;
@@ -81,8 +101,73 @@ pub fn push(app: &App, args: &Push, words: &[OsString]) -> Result<Report, Failur
         found: &found,
         words,
     }
-    .all()?;
+    .all()
+    .map_err(|failure| {
+        let made = format!(
+            "the key {}, the store {} and the remote {REMOTE} are in place; run git-e2ee push again when that is mended",
+            setup.key.display(),
+            setup.store.display()
+        );
+        Failure {
+            next: Some(failure.next.map_or(made.clone(), |next| format!("{next}; {made}"))),
+            ..failure
+        }
+    })?;
     report(app, &setup, &url, &found, pushed)
+}
+
+/// One set-up of a user at a time: two of them would find the same name free.
+fn lock(app: &App, folders: &Folders) -> Result<FileLock, Failure> {
+    let fs = ingot_engine::durable::real();
+    ingot_engine::durable::create_dirs(&*fs, &folders.stores, 0o700).map_err(|error| Failure::of(&error))?;
+    FileLock::acquire(
+        &folders.stores.join(".set-up.lock"),
+        place::patience(&app.display),
+    )
+    .map_err(|error| {
+        let code = match error {
+            flock::Error::Held { .. } => Code::Locked,
+            flock::Error::Interrupted { .. } => Code::Interrupted,
+            flock::Error::Io { .. } => Code::Failed,
+        };
+        Failure {
+            code,
+            ..Failure::of(&error)
+        }
+    })
+}
+
+/// The remote that another process has added since this one looked.
+fn set_up_meanwhile(app: &App, args: &Push) -> Result<Option<Found>, Failure> {
+    let Some(repository) = app.repository(args.place.repo.as_ref())? else {
+        return Ok(None);
+    };
+    let settings = place::settings_of(Some(&repository))?;
+    let Some(remote) = Remote::find(&settings, REMOTE.into()) else {
+        return Ok(None);
+    };
+    let base = place::base_of(Some(&repository))?;
+    let url = StorageUrl::parse(remote.url.as_bstr(), &base)?;
+    let key = place::key_for(&settings, Some(remote.name.as_bstr()), &base)?.path;
+    Ok(Some(Found {
+        repository: Some(repository),
+        settings,
+        remote: Some(remote),
+        urls: vec![url],
+        key,
+        base,
+    }))
+}
+
+/// What this repository remembers of another store under the same name of a remote is not about the one that was just
+/// begun, and would be taken for proof that the store was exchanged.
+fn forget_earlier(app: &App, repository: &Repository, setup: &Setup) -> Result<(), Failure> {
+    let key = key_file::read(&setup.key)?;
+    let owner = Owner::Remote(REMOTE.as_bytes());
+    let fs = ingot_engine::durable::real();
+    let patience = place::patience(&app.display);
+    set_aside(&*fs, repository.git_dir(), owner, key.root(), patience).map_err(remote::Error::from)?;
+    Ok(())
 }
 
 /// Whether the command line says what to push; otherwise it is the current branch.
@@ -122,11 +207,7 @@ fn free_remote_name(repository: &Repository) -> Result<(), Failure> {
 
 /// Makes a key and a store, or finishes what an interrupted set-up left: a key that founded nothing, or a store of
 /// that key to which nothing was pushed. Whatever else has the name already belongs to another repository.
-fn prepare(app: &App, repository: &Repository) -> Result<Setup, Failure> {
-    let folders = Folders::of_user().ok_or_else(|| {
-        Failure::failed("no home folder is known for keys and stores")
-            .next("set HOME, or name a store and a key")
-    })?;
+fn prepare(app: &App, repository: &Repository, folders: &Folders) -> Result<Setup, Failure> {
     let wanted = safe_name(&repository_name(repository));
     for number in 1..=TRIES {
         let name = if number == 1 {
@@ -267,7 +348,13 @@ fn report(
     found: &Found,
     pushed: Report,
 ) -> Result<Report, Failure> {
-    let size = found.open(url)?.remote(&app.display).status(None)?.stored;
+    let place = found.open(url)?;
+    let status = place.remote(&app.display).status(None)?;
+    let mut size = status.stored;
+    for generation in status.view.chain().generations() {
+        let manifest = place.storage().manifest(generation.id());
+        size = size.saturating_add(manifest.map_or(0, |bytes| bytes.len() as u64));
+    }
     let clone = format!(
         "git-e2ee clone --key {} {} {}",
         shell_word(&setup.key.display().to_string()),

@@ -28,7 +28,15 @@ const OWN_REASONS: [&str; 7] = [
     "atomic push failed",
 ];
 
+/// How the reason of a change begins that the repository did not take.
+const HERE: &str = "unable to update local ref";
+
 impl Entry {
+    /// Turns it into one that could not be made in the repository, for this reason.
+    pub fn fail(&mut self, reason: &dyn std::fmt::Display) {
+        self.verdict = Verdict::Refused(format!("{HERE}: {reason}"));
+    }
+
     /// Whether it was refused.
     pub fn refused(&self) -> bool {
         matches!(self.verdict, Verdict::Refused(_))
@@ -91,7 +99,9 @@ impl Entry {
                 forced: false,
             } => (' ', format!("{}..{}", short(old), short(new)), None),
             Verdict::UpToDate => ('=', "[up to date]".to_owned(), None),
-            Verdict::Refused(reason) if OWN_REASONS.contains(&reason.as_str()) => {
+            Verdict::Refused(reason)
+                if OWN_REASONS.contains(&reason.as_str()) || reason.starts_with(HERE) =>
+            {
                 ('!', "[rejected]".to_owned(), Some(reason.as_str()))
             }
             Verdict::Refused(reason) => ('!', "[remote rejected]".to_owned(), Some(reason.as_str())),

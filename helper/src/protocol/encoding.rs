@@ -18,6 +18,9 @@ pub(crate) mod domain {
     pub const PACK_STREAM: &[u8] = b"git-remote-e2ee pack stream v5\0";
     pub const MANIFEST_SIGNATURE: &[u8] = b"git-remote-e2ee manifest v5\0";
     pub const POLICY_SIGNATURE: &[u8] = b"git-remote-e2ee policy v5\0";
+    pub const INVITATION_SIGNATURE: &[u8] = b"git-remote-e2ee invitation checkpoint v5\0";
+    pub const INVITATION_FINGERPRINT: &[u8] = b"git-remote-e2ee invitation fingerprint v1\0";
+    pub const DEVICE_FINGERPRINT: &[u8] = b"git-remote-e2ee device fingerprint v1\0";
 }
 
 /// Appends `bytes` behind their length as four little-endian bytes.

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use ingot_engine::durable::{self, Published, StagedFile};
+use ingot_engine::durable::{self, Fs, Published, StagedFile};
 use zeroize::Zeroizing;
 
 use super::keys::{self, DeviceKey, PublicDevice};
@@ -82,6 +82,12 @@ pub fn read_public(path: &Path) -> Result<PublicDevice, Error> {
 /// Writes a new private key file with mode 0600. Missing folders above it are made with mode 0700.
 pub fn create(path: &Path, key: &DeviceKey) -> Result<(), Error> {
     create_file(path, &key.to_json(), 0o600)
+}
+
+/// Writes a private key file in place of whatever has that name: afterwards, and after any crash on the way, the file is
+/// the old one or the new one. Only for whoever made sure that the old key is no longer needed.
+pub fn replace(fs: &dyn Fs, path: &Path, key: &DeviceKey) -> Result<(), Error> {
+    Ok(durable::write_atomic(fs, path, &key.to_json(), 0o600)?)
 }
 
 /// Writes a new public device record.

@@ -90,6 +90,11 @@ impl PublicDevice {
         Ok(device)
     }
 
+    /// Whether it was made as the first device of a repository, or before it knew to which it would belong.
+    pub fn is_founder(&self) -> bool {
+        repository_root(&self.signing_public_key, &self.wrapping_public_key) == self.repository_root
+    }
+
     /// The record as it is written to a file: indented JSON without a line end.
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec_pretty(self).expect("plain fields are always serialisable")
@@ -136,6 +141,13 @@ impl DeviceKey {
             signing,
             wrapping,
         }
+    }
+
+    /// The same keys for another repository: a device that was made before it knew where it would belong.
+    pub fn with_root(&self, root: RepositoryRoot) -> Self {
+        let mut key = self.clone();
+        key.public.repository_root = root;
+        key
     }
 
     /// Reads the content of a key file.
@@ -193,7 +205,7 @@ impl DeviceKey {
 
     /// Whether this is the device with which its repository begins.
     pub fn is_founder(&self) -> bool {
-        repository_root(&self.public.signing_public_key, &self.public.wrapping_public_key) == *self.root()
+        self.public.is_founder()
     }
 
     pub(crate) fn sign(&self, domain: &[u8], digest: &[u8; 32]) -> [u8; 64] {

@@ -9,6 +9,7 @@ pub mod crypto;
 mod encoding;
 pub mod envelope;
 pub mod ids;
+pub mod invitation;
 pub mod key_file;
 pub mod keys;
 pub mod manifest;

@@ -8,7 +8,9 @@ use ingot_engine::pack::{index, write};
 use ingot_engine::{durable, import, repository, store, walk};
 
 use crate::flock;
-use crate::protocol::{ContentId, chain, pack_stream, publication, refs};
+use crate::protocol::{
+    ContentId, DeviceId, chain, invitation, key_file, pack_stream, policy, publication, refs,
+};
 use crate::{state, storage};
 
 /// An operation on a remote failed. Nothing of the user has moved.
@@ -19,6 +21,17 @@ pub enum Error {
     NoRepository {
         /// The place.
         store: String,
+    },
+    /// There was one.
+    #[error(
+        "nothing is stored at {store} any more: this repository has seen generation {generation} there. Nothing is begun \
+         anew in its place"
+    )]
+    Vanished {
+        /// The place.
+        store: String,
+        /// The newest generation that was seen.
+        generation: u64,
     },
     /// There is one already.
     #[error("encrypted repository is already initialized: {store}")]
@@ -50,6 +63,45 @@ pub enum Error {
     /// The chain of manifests was refused.
     #[error(transparent)]
     Chain(#[from] chain::Error),
+    /// The head cannot be opened, and nothing is known of the store.
+    #[error(
+        "device {device} is not an active reader of the current generation (revoked, never added, or envelope \
+         malformed): manifest {head}, which claims generation {generation}, holds no envelope for it"
+    )]
+    NotReader {
+        /// This device.
+        device: DeviceId,
+        /// The head.
+        head: ContentId,
+        /// The generation that the head claims.
+        generation: u64,
+    },
+    /// The head cannot be opened, but an earlier one could.
+    #[error(
+        "device {device} is no longer an active reader: it could open manifest {known_id} (generation {known}), but \
+         manifest {head}, which claims generation {generation}, holds no envelope for it"
+    )]
+    Revoked {
+        /// This device.
+        device: DeviceId,
+        /// The head.
+        head: ContentId,
+        /// The generation that the head claims.
+        generation: u64,
+        /// The newest generation that is known here.
+        known: u64,
+        /// Its manifest.
+        known_id: ContentId,
+    },
+    /// The invitation that came with the key was refused.
+    #[error(transparent)]
+    Invitation(#[from] invitation::Error),
+    /// One key, two repositories.
+    #[error("{} holds the invitation to another repository; join with another key", .path.display())]
+    OtherInvitation {
+        /// The invitation that is there.
+        path: PathBuf,
+    },
     /// A reference in the store that no client would accept.
     #[error(transparent)]
     Refs(#[from] refs::Error),
@@ -162,6 +214,34 @@ pub enum Error {
     /// A file could not be written or removed.
     #[error(transparent)]
     File(#[from] durable::Error),
+    /// A key file could not be read or written.
+    #[error(transparent)]
+    KeyFile(#[from] key_file::Error),
+    /// Another administrator was faster.
+    #[error(
+        "another administrator changed the membership first: policy generation was {expected}, now it is {seen}, \
+         signed by device {by}; nothing was changed; look at git-e2ee device-list, then repeat what still applies"
+    )]
+    MembershipChanged {
+        /// Policy generation that the change was made for.
+        expected: u64,
+        /// Policy generation now.
+        seen: u64,
+        /// Who signed the new policy.
+        by: DeviceId,
+    },
+    /// Others publish all the time.
+    #[error("somebody else published first, {attempts} times in a row; nothing was changed; try again later")]
+    Busy {
+        /// Tries.
+        attempts: u32,
+    },
+    /// Another process put another key into the key file.
+    #[error("{} was replaced by another process in the meantime; repeat the command", .key.display())]
+    KeyReplaced {
+        /// The key file.
+        key: PathBuf,
+    },
     /// No room for temporary files.
     #[error("cannot make a temporary folder: {0}")]
     Temporary(io::Error),
@@ -191,7 +271,7 @@ impl Error {
     /// What kind of trouble this is.
     pub fn kind(&self) -> Kind {
         match self {
-            Error::NoRepository { .. } => Kind::NoStore,
+            Error::NoRepository { .. } | Error::Vanished { .. } => Kind::NoStore,
             Error::HeadUnreadable { .. }
             | Error::Refs(_)
             | Error::RefConflict { .. }
@@ -210,11 +290,20 @@ impl Error {
                 chain::Kind::Unsupported => Kind::Failed,
                 chain::Kind::Integrity => Kind::Alarm,
             },
+            Error::NotReader { .. } | Error::Revoked { .. } => Kind::Key,
+            Error::Invitation(error) => match error {
+                invitation::Error::Recipient { .. } => Kind::Key,
+                invitation::Error::Signer { .. }
+                | invitation::Error::Signature(_)
+                | invitation::Error::Policy { .. } => Kind::Alarm,
+                _ => Kind::Failed,
+            },
             Error::State(error) => state_kind(error),
             Error::Publication(
                 publication::Error::ReadOnly
                 | publication::Error::NotWriter
-                | publication::Error::ForeignRepository { .. },
+                | publication::Error::ForeignRepository { .. }
+                | publication::Error::Policy(policy::Error::NotAdministrator(_)),
             ) => Kind::Key,
             Error::Interrupted => Kind::Interrupted,
             _ => Kind::Failed,
@@ -245,6 +334,7 @@ fn storage_kind(error: &storage::Error) -> Kind {
     match error {
         storage::Error::NotInitialized { .. } => Kind::NoStore,
         storage::Error::Locked(flock::Error::Interrupted { .. }) => Kind::Interrupted,
+        storage::Error::Locked(flock::Error::Io { .. }) => Kind::Failed,
         storage::Error::Locked(_) => Kind::Locked,
         storage::Error::Corrupt { .. }
         | storage::Error::HeadMissing { .. }
@@ -270,6 +360,7 @@ fn state_kind(error: &state::Error) -> Kind {
     match error {
         state::Error::Alarm { .. } => Kind::Alarm,
         state::Error::Locked(flock::Error::Interrupted { .. }) => Kind::Interrupted,
+        state::Error::Locked(flock::Error::Io { .. }) => Kind::Failed,
         state::Error::Locked(_) => Kind::Locked,
         _ => Kind::Failed,
     }

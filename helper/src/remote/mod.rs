@@ -1,4 +1,4 @@
-//! What is done with an encrypted remote: init, list, push, fetch, verify, status.
+//! What is done with an encrypted remote: init, list, push, fetch, verify, status, and who may do it.
 //!
 //! [`Remote`] is one store, one device key and, where there is a repository, the memory of what that repository has
 //! seen of the store. Each operation takes the memory's lock for as long as it runs, reads and authenticates the
@@ -7,11 +7,15 @@
 pub mod decide;
 mod error;
 mod fetch;
+mod floor;
+pub mod history;
 mod init;
 mod local;
+mod members;
 mod push;
 pub mod refnames;
 pub mod rejection;
+mod rotate;
 mod status;
 mod tags;
 mod verify;
@@ -26,16 +30,19 @@ use ingot_engine::progress::Progress;
 
 pub use error::{Error, Kind};
 pub use fetch::{FetchOptions, Fetched};
+pub use floor::Floor;
 pub use init::{Founded, init};
 pub use local::Local;
+pub use members::Changed;
 pub use push::{PushOptions, Pushed, Sent};
+pub use rotate::{Rotated, next_key_file, settle};
 pub use status::{RefStatus, Relation, Status};
 pub use verify::Verified;
 pub use view::View;
 
 use crate::flock::Patience;
-use crate::protocol::{ContentId, DeviceKey};
-use crate::state::{Continuity, Owner};
+use crate::protocol::{ContentId, DeviceKey, chain};
+use crate::state::{self, Alarm, Continuity, Owner};
 use crate::storage::Storage;
 
 /// Where a repository remembers what it has seen of a store.
@@ -43,6 +50,8 @@ use crate::storage::Storage;
 pub struct Memory {
     /// The git folder of the worktree.
     pub git_dir: PathBuf,
+    /// The git folder that all worktrees share.
+    pub common_dir: PathBuf,
     /// The name of the remote, as bytes; `None` for a URL without one.
     pub name: Option<Vec<u8>>,
     /// Identities of all stores that the remote leads to, fetch URLs first. See [`Continuity::open`].
@@ -57,6 +66,8 @@ pub struct Remote<'a> {
     pub key: &'a DeviceKey,
     /// What is remembered of the store; `None` outside a repository, where nothing can be compared.
     pub memory: Option<Memory>,
+    /// What the invitation demands that came with the key.
+    pub floor: Option<Floor>,
     /// How the memory is written.
     pub fs: Arc<dyn Fs>,
     /// How long to wait for other processes.
@@ -118,6 +129,7 @@ impl Remote<'_> {
         Ok(Some(Continuity::open(
             fs,
             &memory.git_dir,
+            &memory.common_dir,
             owner,
             &identity,
             &memory.stores,
@@ -126,19 +138,111 @@ impl Remote<'_> {
     }
 
     fn view(&self, memory: &mut Option<Continuity>) -> Result<View, Error> {
-        let head = View::head_of(self.storage)?;
+        let head = View::head_of(self.storage).map_err(|error| match (error.kind(), memory.as_ref()) {
+            (Kind::NoStore, Some(memory)) => match memory.newest_generation() {
+                Some(generation) => Error::Vanished {
+                    store: self.storage.describe(),
+                    generation,
+                },
+                None => error,
+            },
+            _ => error,
+        })?;
         self.view_at(&head, memory)
     }
 
     fn view_at(&self, head: &ContentId, memory: &mut Option<Continuity>) -> Result<View, Error> {
+        // What this clone verified before has not to be proved again.
+        let pinned = memory.as_ref().and_then(Continuity::state);
+        let verified = pinned.map(|state| (state.generation, state.head_id));
+        self.view_since(head, memory, verified)
+    }
+
+    /// The store and the memory, with everything proved that can be, whatever was proved before.
+    fn look_at_all(&self) -> Result<(View, Option<Continuity>), Error> {
+        self.seen.forget();
+        let mut memory = self.remember()?;
+        let head = View::head_of(self.storage)?;
+        let view = self.view_since(&head, &mut memory, None)?;
+        Ok((view, memory))
+    }
+
+    fn view_since(
+        &self,
+        head: &ContentId,
+        memory: &mut Option<Continuity>,
+        verified: Option<(u64, ContentId)>,
+    ) -> Result<View, Error> {
         let view = match self.seen.at(head) {
             Some(view) => view,
-            None => View::read(self.storage, head, self.key)?,
+            None => View::read_since(self.storage, head, self.key, verified)
+                .map_err(|error| self.explain(error, head, memory.as_ref()))?,
         };
         self.seen.remember(&view);
         if let Some(memory) = memory {
             memory.check(&view.observed(&|number| view.id_at(number)))?;
         }
+        if let Some(floor) = &self.floor {
+            floor.check(&view)?;
+        }
         Ok(view)
+    }
+
+    /// Why a head cannot be opened, by what is known of the store: one that could be opened before was rolled back or
+    /// replaced, or this device was revoked. What the head claims of itself decides no more than which of the refusals it
+    /// is.
+    fn explain(&self, error: Error, head: &ContentId, memory: Option<&Continuity>) -> Error {
+        let Error::Chain(refused) = &error else {
+            return error;
+        };
+        if refused.kind() != chain::Kind::WrongKey {
+            return error;
+        }
+        let claims = self
+            .storage
+            .manifest(head)
+            .ok()
+            .and_then(|bytes| chain::claims(head, &bytes));
+        let Some((root, generation)) = claims else {
+            return error;
+        };
+        let pinned = memory.and_then(|memory| Some((memory.path(), memory.state()?.clone())));
+        let floor = || self.floor.as_ref().map(|floor| (floor.path(), floor.state()));
+        let Some((path, state)) = pinned.or_else(floor) else {
+            if root != *self.key.root() {
+                return error;
+            }
+            return Error::NotReader {
+                device: *self.key.id(),
+                head: *head,
+                generation,
+            };
+        };
+        let alarm = if root != state.repository_root {
+            Alarm::RootChanged {
+                expected: state.repository_root,
+                seen: root,
+            }
+        } else if generation < state.generation {
+            Alarm::RolledBack {
+                expected: state.generation,
+                seen: generation,
+                expected_id: state.head_id,
+                seen_id: *head,
+            }
+        } else {
+            return Error::Revoked {
+                device: *self.key.id(),
+                head: *head,
+                generation,
+                known: state.generation,
+                known_id: state.head_id,
+            };
+        };
+        state::Error::Alarm {
+            path: path.to_owned(),
+            alarm,
+        }
+        .into()
     }
 }

@@ -1,6 +1,6 @@
 //! Status: what the store holds, and how far the repository is from it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gix_hash::ObjectId;
 use ingot_engine::progress::Silent;
@@ -61,18 +61,22 @@ impl Remote<'_> {
         let (view, _memory) = self.look()?;
         let packs = view.chain().pack_count();
         let sizes = view.chain().packs().map(super::view::stored_size);
-        let stored = sizes.sum();
-        let here = local.map_or(&[][..], |(_, refs)| refs);
+        let stored = super::view::sum(sizes);
+        let here: BTreeMap<&str, ObjectId> = local
+            .map_or(&[][..], |(_, refs)| refs)
+            .iter()
+            .map(|(name, id)| (name.as_str(), *id))
+            .collect();
         let names: BTreeSet<&str> = view
             .refs()
             .keys()
             .map(String::as_str)
-            .chain(here.iter().map(|(name, _)| name.as_str()))
+            .chain(here.keys().copied())
             .collect();
         let mut refs = Vec::with_capacity(names.len());
         for name in names {
             let remote = view.refs().get(name).copied();
-            let value = here.iter().find(|(local, _)| local == name).map(|(_, id)| *id);
+            let value = here.get(name).copied();
             let relation = match (value, remote) {
                 (Some(value), Some(remote)) if value == remote => Relation::Same,
                 (Some(value), Some(remote)) => match local {

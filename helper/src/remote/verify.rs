@@ -27,10 +27,9 @@ impl Remote<'_> {
     /// Verifies the chain and opens every pack. With `full`, every Git object is rebuilt and hashed as well, and the
     /// history of every reference has to be complete in the store alone; that takes a temporary copy of the packs.
     pub fn verify(&self, full: bool) -> Result<Verified, Error> {
-        self.seen.forget();
-        let (view, _memory) = self.look()?;
+        let (view, _memory) = self.look_at_all()?;
         let packs: Vec<&PackDescriptor> = view.chain().packs().collect();
-        let stored = packs.iter().map(|pack| super::view::stored_size(pack)).sum();
+        let stored = super::view::sum(packs.iter().map(|pack| super::view::stored_size(pack)));
         let count = packs.len();
         let objects = if full {
             Some(self.rebuild(&view, &packs)?)
@@ -46,7 +45,7 @@ impl Remote<'_> {
     }
 
     fn open_all(&self, view: &View, packs: &[&PackDescriptor]) -> Result<Option<u64>, Error> {
-        let total = packs.iter().map(|pack| pack.plaintext_size).sum();
+        let total = super::view::sum(packs.iter().map(|pack| pack.plaintext_size));
         self.progress.begin("Verifying packs", Some(total), Unit::Bytes);
         self.expect(packs);
         let mut buffer = vec![0; 256 << 10];

@@ -41,7 +41,17 @@ impl View {
 
     /// Reads and authenticates the chain that ends in `head`.
     pub fn read(storage: &dyn Storage, head: &ContentId, key: &DeviceKey) -> Result<View, Error> {
-        View::of(Chain::read(|id| storage.manifest(id), head, key)?)
+        View::read_since(storage, head, key, None)
+    }
+
+    /// The same where the chain up to a manifest, given by generation and name, was verified before.
+    pub fn read_since(
+        storage: &dyn Storage,
+        head: &ContentId,
+        key: &DeviceKey,
+        verified: Option<(u64, ContentId)>,
+    ) -> Result<View, Error> {
+        View::of(Chain::read_since(|id| storage.manifest(id), head, key, verified)?)
     }
 
     /// The view of a chain that was verified already.
@@ -142,4 +152,9 @@ impl View {
 /// until then its own claim is shown.
 pub(super) fn stored_size(pack: &PackDescriptor) -> u64 {
     pack_stream::stored_size(pack.plaintext_size).unwrap_or(pack.plaintext_size)
+}
+
+/// The sum of sizes that the store claims, which may be any numbers.
+pub(super) fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
 }

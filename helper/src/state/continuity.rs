@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ingot_engine::durable::Fs;
+use ingot_engine::durable::{self, Fs};
 use serde::{Deserialize, Serialize};
 
 use super::file::{self, Error, StateFile};
 use super::place::{self, Owner};
 use super::{Observed, State};
 use crate::flock::{FileLock, Patience};
+use crate::protocol::RepositoryRoot;
 
 /// The state of one store in one clone, locked while this value lives.
 ///
@@ -31,6 +32,14 @@ pub struct Continuity {
     main: StateFile,
     further: StateFile,
     governing: Governing,
+    /// What anybody in this repository has seen of the store, under whatever name of a remote and in whatever work tree.
+    floor: Option<Floor>,
+    _lock: FileLock,
+}
+
+/// The state that a store has by its location alone, for the whole repository. It is that of a URL without a remote.
+struct Floor {
+    file: StateFile,
     _lock: FileLock,
 }
 
@@ -60,20 +69,35 @@ impl std::fmt::Debug for Continuity {
 impl Continuity {
     /// Locks and reads the state of the store `identity` (see [`crate::storage::Storage::identity`]).
     ///
-    /// `git_dir` is the worktree's own. `stores` are the identities of all stores that the remote leads to, those of
+    /// `git_dir` is the worktree's own, `common_dir` that of the repository. `stores` are the identities of all stores that the remote leads to, those of
     /// `url` before those of `pushurl`; whether `identity` is among them does not matter. For a URL without a remote it
     /// is empty.
     pub fn open(
         fs: Arc<dyn Fs>,
         git_dir: &Path,
+        common_dir: &Path,
         owner: Owner<'_>,
         identity: &str,
         stores: &[String],
         patience: Patience<'_>,
     ) -> Result<Continuity, Error> {
-        let home = place::home(git_dir, owner, identity);
+        let by_location = place::home(common_dir, Owner::Url, identity);
+        let home = match owner {
+            Owner::Remote(_) => place::home(git_dir, owner, identity),
+            Owner::Url => by_location.clone(),
+        };
         let main = home.join(place::STATE);
         let lock = file::lock(&*fs, &main, patience)?;
+        let floor = match owner {
+            Owner::Url => None,
+            Owner::Remote(_) => {
+                let path = by_location.join(place::STATE);
+                // Always taken after that of the remote, so that nobody waits in a circle.
+                let lock = file::lock(&*fs, &path, patience)?;
+                let file = StateFile::read(path)?;
+                Some(Floor { file, _lock: lock })
+            }
+        };
         let main = StateFile::read(main)?;
         let further = StateFile::read(place::further(&home, identity))?;
         let notes = matches!(owner, Owner::Remote(_)).then(|| home.join("store.json"));
@@ -103,6 +127,7 @@ impl Continuity {
             main,
             further,
             governing,
+            floor,
             _lock: lock,
         })
     }
@@ -125,9 +150,22 @@ impl Continuity {
         }
     }
 
+    /// The newest generation that this repository has seen in the store, under any name.
+    pub fn newest_generation(&self) -> Option<u64> {
+        let floor = self.floor.as_ref().and_then(|floor| floor.file.state());
+        self.state()
+            .into_iter()
+            .chain(floor)
+            .map(|state| state.generation)
+            .max()
+    }
+
     /// Requires that an authenticated history continues what is remembered. Call it before anything of the history is
     /// used.
     pub fn check(&mut self, observed: &Observed<'_>) -> Result<(), Error> {
+        if let Some(floor) = &self.floor {
+            floor.file.check(observed)?;
+        }
         match self.governing {
             Governing::Main => self.main.check(observed),
             Governing::Further => self.further.check(observed),
@@ -143,6 +181,9 @@ impl Continuity {
 
     /// Merges what was learned from a history that passed [`Continuity::check`], durably.
     pub fn record(&mut self, newer: State) -> Result<(), Error> {
+        if let Some(floor) = &mut self.floor {
+            floor.file.record(&*self.fs, newer.clone())?;
+        }
         match self.governing {
             Governing::Main => {
                 self.note()?;
@@ -174,6 +215,49 @@ impl Continuity {
         self.noted = Some(self.identity.clone());
         Ok(())
     }
+}
+
+/// Moves the state of a remote out of the way that is about another repository than `root`: for whoever has just begun
+/// that repository in a store of its own, and gives the name to it. The file is kept beside its place.
+pub fn set_aside(
+    fs: &dyn Fs,
+    git_dir: &Path,
+    owner: Owner<'_>,
+    root: &RepositoryRoot,
+    patience: Patience<'_>,
+) -> Result<(), Error> {
+    let home = place::home(git_dir, owner, "");
+    let main = home.join(place::STATE);
+    if file::read_if_there(&main)?.is_none() {
+        return Ok(());
+    }
+    let _lock = file::lock(fs, &main, patience)?;
+    let of_another = match file::load(&main) {
+        Ok(Some(state)) => state.repository_root != *root,
+        Ok(None) => false,
+        // What cannot be read is not about a repository that was begun just now.
+        Err(Error::Damaged { .. } | Error::UnsupportedFormat { .. }) => true,
+        Err(error) => return Err(error),
+    };
+    if !of_another {
+        return Ok(());
+    }
+    let mut aside = (1..).map(|number| home.join(format!("state.before-{number}.json")));
+    let aside = aside
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| home.join("state.before.json"));
+    let failed = |action, path: &Path, source| Error::Write(durable::Error::new(action, path, source));
+    fs.rename(&main, &aside)
+        .map_err(|source| failed("move aside", &main, source))?;
+    let note = home.join("store.json");
+    match fs.unlink(&note) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            return Err(failed("remove", &note, source));
+        }
+        _ => {}
+    }
+    fs.sync_dir(&home)
+        .map_err(|source| failed("sync folder", &home, source))
 }
 
 fn read_note(path: &Path) -> Result<Option<String>, Error> {

@@ -36,6 +36,14 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// The names of devices cannot be read.
+    #[error("{} does not hold names of devices: {reason}; mend it, or remove it and name the devices again", .path.display())]
+    Names {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A format of another time.
     #[error(
         "unsupported git-remote-e2ee client state format {} in {}",
@@ -112,7 +120,7 @@ pub(super) fn lock(fs: &dyn Fs, path: &Path, patience: Patience<'_>) -> Result<F
     FileLock::acquire(&with_suffix(path, ".lock"), patience).map_err(Error::Locked)
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

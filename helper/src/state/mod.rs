@@ -11,6 +11,7 @@
 mod continuity;
 mod file;
 mod json;
+pub mod names;
 mod pin;
 mod place;
 
@@ -18,8 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gix_hash::ObjectId;
 
-pub use continuity::Continuity;
+pub use continuity::{Continuity, set_aside};
 pub use file::{AdminPin, Error, load};
+pub use names::DeviceNames;
 pub use pin::{Alarm, Observed};
 pub use place::{Owner, state_file};
 

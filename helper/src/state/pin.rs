@@ -41,20 +41,35 @@ pub enum Alarm {
         seen: RepositoryRoot,
     },
     /// An older policy, in which a revoked device may still be active.
-    #[error("remote policy rolled back from generation {expected} to {seen}")]
+    #[error(
+        "remote policy rolled back from generation {expected} to {seen}: expected manifest {} (generation {}) or one \
+         that continues it, found manifest {} (generation {})",
+        .pinned.0, .pinned.1, .found.0, .found.1
+    )]
     PolicyRolledBack {
         /// The pinned policy generation.
         expected: u64,
         /// What the store shows.
         seen: u64,
+        /// The pinned head and its generation.
+        pinned: Box<(ContentId, u64)>,
+        /// The head that the store shows, and its generation.
+        found: Box<(ContentId, u64)>,
     },
     /// An older head.
-    #[error("remote manifest rolled back from generation {expected} to {seen}")]
+    #[error(
+        "remote manifest rolled back from generation {expected} to {seen}: expected manifest {expected_id} or one that \
+         continues it, found manifest {seen_id}"
+    )]
     RolledBack {
         /// The pinned generation.
         expected: u64,
         /// What the store shows.
         seen: u64,
+        /// The pinned head.
+        expected_id: ContentId,
+        /// The head that the store shows.
+        seen_id: ContentId,
     },
     /// A history that goes past the pinned generation without the pinned head.
     #[error(
@@ -94,12 +109,16 @@ impl State {
             return Err(Alarm::PolicyRolledBack {
                 expected: self.policy_generation,
                 seen: observed.policy_generation,
+                pinned: Box::new((self.head_id, self.generation)),
+                found: Box::new((observed.head_id, observed.generation)),
             });
         }
         if observed.generation < self.generation {
             return Err(Alarm::RolledBack {
                 expected: self.generation,
                 seen: observed.generation,
+                expected_id: self.head_id,
+                seen_id: observed.head_id,
             });
         }
         let seen = (observed.id_at)(self.generation);
@@ -129,6 +148,8 @@ impl State {
             return Err(Alarm::PolicyRolledBack {
                 expected: self.policy_generation,
                 seen: newer.policy_generation,
+                pinned: Box::new((self.head_id, self.generation)),
+                found: Box::new((newer.head_id, newer.generation)),
             });
         }
         if newer.generation == self.generation {
@@ -188,11 +209,21 @@ mod tests {
         pin.check(&observed(9, 3, &straight)).expect("more");
         assert_eq!(
             pin.check(&observed(4, 2, &straight)),
-            Err(Alarm::RolledBack { expected: 5, seen: 4 })
+            Err(Alarm::RolledBack {
+                expected: 5,
+                seen: 4,
+                expected_id: id(5),
+                seen_id: id(4)
+            })
         );
         assert_eq!(
             pin.check(&observed(9, 1, &straight)),
-            Err(Alarm::PolicyRolledBack { expected: 2, seen: 1 })
+            Err(Alarm::PolicyRolledBack {
+                expected: 2,
+                seen: 1,
+                pinned: Box::new((id(5), 5)),
+                found: Box::new((id(9), 9))
+            })
         );
         let fork = |generation| Some(if generation == 5 { id(99) } else { id(1) });
         assert_eq!(
@@ -270,7 +301,11 @@ mod tests {
                 policy_generation: 1,
                 ..newer
             }),
-            Err(Alarm::PolicyRolledBack { expected: 2, seen: 1 })
+            Err(Alarm::PolicyRolledBack {
+                expected: 2,
+                seen: 1,
+                ..
+            })
         ));
     }
 }

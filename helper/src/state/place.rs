@@ -4,11 +4,15 @@
 //! | --- | --- |
 //! | remote whose name has only ASCII letters, digits, `-` and `_` | `<name>/`, as other implementations have it |
 //! | remote with any other name | `.remotes/<SHA-256 of the name>/` |
-//! | no remote, just a URL | `.urls/<SHA-256 of the store's identity>/` |
+//! | no remote, just a URL | `.urls/<SHA-256 of the store's identity>/`, below the common git dir |
 //!
 //! A dot cannot begin a name of the first kind, so the three never meet. In each folder, `state.json` is the state of the
 //! store that the remote is about, and `stores/<SHA-256 of the identity>/state.json` those of further stores that the
 //! same remote leads to.
+//!
+//! The state of the third kind is also kept for every remote: it is what anybody in the repository has seen of the store,
+//! in whatever work tree and under whatever name of a remote. A new work tree and a renamed remote have no state of their
+//! own yet, and must not begin with what a rolled-back store shows.
 
 use std::path::{Path, PathBuf};
 

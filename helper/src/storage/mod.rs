@@ -14,6 +14,7 @@ pub mod directory;
 mod error;
 
 use std::io::{Read, Write};
+use std::time::SystemTime;
 
 pub use error::{Error, Kind};
 
@@ -50,6 +51,11 @@ pub trait Storage: Send + Sync {
 
     /// The bytes of a manifest, at most [`MANIFEST_LIMIT`], whose hash is `id`.
     fn manifest(&self, id: &ContentId) -> Result<Vec<u8>, Error>;
+
+    /// When a manifest was stored, as far as the place knows. Nothing vouches for it: it is for people to look at.
+    fn manifest_time(&self, _id: &ContentId) -> Option<SystemTime> {
+        None
+    }
 
     /// The stored size of a pack in bytes; [`Error::Absent`] where there is none.
     fn pack_size(&self, id: &ContentId) -> Result<u64, Error>;

@@ -131,6 +131,150 @@ fn chosen_references() {
 }
 
 #[test]
+fn each_reference_moves_for_itself() {
+    let world = World::new();
+    let source = world.source("vault", Format::Sha1);
+    source.git(&["branch", "a"]);
+    source.git(&["branch", "b/c"]);
+    world
+        .git(
+            source.path(),
+            &["push", "-q", "vault", "main", "a", "b/c", "topic"],
+        )
+        .good();
+    let clone = world.clone("clone", &[]);
+    let value = |name: &str| {
+        let said = world.git(&clone, &["rev-parse", "-q", "--verify", name]);
+        said.ok.then_some(said.out)
+    };
+    // A name takes the place of a folder, and the other way round.
+    source.git(&["branch", "-D", "a", "b/c"]);
+    source.git(&["branch", "a/b"]);
+    source.git(&["branch", "b"]);
+    let id = commit(&world, source.path(), "more");
+    let moves = ["push", "-q", "vault", "main", ":a", "a/b", ":b/c", "b", "second"];
+    world.git(source.path(), &moves).good();
+    let said = world.e2ee(&clone, &["fetch"]);
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    for name in ["a/b", "b"] {
+        let line = said
+            .out
+            .lines()
+            .find(|line| line.contains(&format!("{name} -> origin/{name}")));
+        let line = line.unwrap_or_else(|| panic!("{}", said.out));
+        assert!(
+            line.starts_with(" ! [rejected] ") && line.contains("unable to update"),
+            "{line}"
+        );
+    }
+    assert!(said.out.contains("git-e2ee fetch --prune"), "{}", said.out);
+    assert_eq!(value("origin/main"), Some(id.clone()));
+    assert!(value("origin/second").is_some() && value("origin/a").is_some());
+    let said = world.e2ee(&clone, &["fetch", "--prune"]).good();
+    assert!(
+        said.contains("[deleted]") && said.contains("a/b -> origin/a/b"),
+        "{said}"
+    );
+    assert_eq!(value("origin/a/b"), Some(source.git(&["rev-parse", "a/b"])));
+    assert_eq!(value("origin/b"), Some(source.git(&["rev-parse", "b"])));
+    assert_eq!((value("origin/a"), value("origin/b/c")), (None, None));
+
+    // What a process left behind that died holds up one reference.
+    let lock = clone.join(".git/refs/remotes/origin/main.lock");
+    std::fs::write(&lock, "").unwrap();
+    let newer = commit(&world, source.path(), "still more");
+    source.git(&["branch", "-f", "topic", "main"]);
+    world
+        .git(source.path(), &["push", "-q", "vault", "main", "topic"])
+        .good();
+    let said = world.e2ee(&clone, &["fetch", "--json"]);
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let of = |name: &str| {
+        let refs = report["refs"].as_array().unwrap();
+        refs.iter().find(|entry| entry["ref"] == name).unwrap().clone()
+    };
+    let main = of("refs/remotes/origin/main");
+    assert_eq!(main["status"], "rejected");
+    assert!(main["reason"].as_str().unwrap().contains("main.lock"), "{main}");
+    assert_eq!(of("refs/remotes/origin/topic")["status"], "updated");
+    assert_eq!(value("origin/main"), Some(id));
+    assert_eq!(value("origin/topic"), Some(newer.clone()));
+    std::fs::remove_file(lock).unwrap();
+    world.e2ee(&clone, &["fetch"]).good();
+    assert_eq!(value("origin/main"), Some(newer));
+    sound(&world, &clone);
+}
+
+#[test]
+fn words_that_ask_for_the_same_twice() {
+    let world = World::new();
+    let source = world.source("vault", Format::Sha1);
+    world
+        .git(source.path(), &["push", "-q", "vault", "main", "topic"])
+        .good();
+    let clone = world.clone("clone", &[]);
+    let id = commit(&world, source.path(), "more");
+    world.git(source.path(), &["push", "-q", "vault", "main"]).good();
+    world
+        .e2ee(&clone, &["fetch", "origin", "main:x", "topic", "main"])
+        .good();
+    assert_eq!(world.git(&clone, &["rev-parse", "origin/main"]).good(), id);
+    assert_eq!(world.git(&clone, &["rev-parse", "x"]).good(), id);
+    world
+        .e2ee(&clone, &["fetch", "origin", "main:y", "topic:y"])
+        .bad(&["cannot fetch both"]);
+}
+
+#[test]
+fn many_references_go_into_one_file() {
+    let world = World::new();
+    let source = world.source("vault", Format::Sha1);
+    world.git(source.path(), &["push", "-q", "vault", "main"]).good();
+    let clone = world.clone("clone", &[]);
+    let point_all = |dir: &std::path::Path, prefix: &str, count: usize, id: &str| {
+        let line = format!(
+            "for i in $(seq {count}); do echo update {prefix}/$i {id}; done | git update-ref --stdin"
+        );
+        world.shell(dir, &line).good();
+    };
+    let all_at = |dir: &std::path::Path, prefix: &str, id: &str| {
+        let listed = world
+            .git(dir, &["for-each-ref", "--format=%(objectname)", prefix])
+            .good();
+        listed.lines().count() == 60 && listed.lines().all(|line| line == id)
+    };
+    let loose = |dir: &std::path::Path, remote: &str| dir.join(".git/refs/remotes").join(remote).join("many");
+    let first = source.git(&["rev-parse", "main"]);
+    point_all(source.path(), "refs/heads/many", 60, &first);
+    world.e2ee(source.path(), &["push", "vault", "--all"]).good();
+    assert!(all_at(source.path(), "refs/remotes/vault/many/", &first));
+    assert!(!loose(source.path(), "vault").exists());
+    let log = world
+        .git(source.path(), &["reflog", "show", "vault/many/7"])
+        .good();
+    assert!(log.contains("update by push"), "{log}");
+    world.e2ee(&clone, &["fetch"]).good();
+    assert!(all_at(&clone, "refs/remotes/origin/many/", &first));
+    assert!(!loose(&clone, "origin").exists());
+
+    // Those that have files by now are no exception.
+    let older = source.git(&["rev-parse", "main~1"]);
+    point_all(&clone, "refs/remotes/origin/many", 9, &older);
+    assert!(loose(&clone, "origin").join("9").exists());
+    let second = commit(&world, source.path(), "more");
+    point_all(source.path(), "refs/heads/many", 60, &second);
+    world.e2ee(source.path(), &["push", "vault", "--all"]).good();
+    let said = world.e2ee(&clone, &["fetch"]).good();
+    assert!(said.lines().count() >= 60, "{said}");
+    assert!(all_at(&clone, "refs/remotes/origin/many/", &second));
+    assert!(!loose(&clone, "origin").exists());
+    let log = world.git(&clone, &["reflog", "show", "origin/many/9"]).good();
+    assert!(log.contains("fetch: fast-forward"), "{log}");
+    sound(&world, &clone);
+}
+
+#[test]
 fn a_damaged_store_moves_nothing() {
     let world = World::new();
     let source = world.source("vault", Format::Sha1);

@@ -313,3 +313,28 @@ fn incomplete_history_is_refused() {
         .bad(&["shallow", "git fetch --unshallow"]);
     assert!(world.refs().is_empty());
 }
+
+#[test]
+fn tracking_branches_follow_each_for_itself() {
+    let world = World::new();
+    let source = world.source("vault", Format::Sha1);
+    source.git(&["branch", "a"]);
+    world.e2ee(source.path(), &["push", "vault", "main", "a"]).good();
+    source.git(&["branch", "-D", "a"]);
+    source.git(&["branch", "a/b"]);
+    let said = world.e2ee(source.path(), &["push", "vault", ":a", "a/b"]);
+    assert!(said.ok && !said.err.contains("warning"), "{}", said.err);
+    let tracked = source.git(&["for-each-ref", "--format=%(refname)", "refs/remotes/vault"]);
+    assert_eq!(tracked, "refs/remotes/vault/a/b\nrefs/remotes/vault/main");
+
+    let lock = source.git_dir().join("refs/remotes/vault/main.lock");
+    std::fs::write(&lock, "").unwrap();
+    let id = commit(&world, source.path(), "more");
+    let said = world.e2ee(source.path(), &["push", "vault", "main", "main:other"]);
+    assert!(said.ok && said.err.contains("main.lock"), "{}", said.err);
+    assert_eq!(source.git(&["rev-parse", "vault/other"]), id);
+    assert_ne!(source.git(&["rev-parse", "vault/main"]), id);
+    std::fs::remove_file(lock).unwrap();
+    world.e2ee(source.path(), &["fetch", "vault"]).good();
+    assert_eq!(source.git(&["rev-parse", "vault/main"]), id);
+}

@@ -288,3 +288,109 @@ fn init_prints_the_manifest_and_never_overwrites() {
     )
     .bad(&[text(&full)]);
 }
+
+/// The name of the remote was used before, for a store that this repository still remembers.
+#[test]
+fn a_second_set_up_is_not_taken_for_an_exchanged_store() {
+    let bare = Bare::new();
+    let path = repository(&bare, "notes");
+    bare.e2ee(&path, &["push"]).good();
+    bare.git(&path, &["remote", "remove", "e2ee"]).good();
+    let said = bare.e2ee(&path, &["push"]).good();
+    assert!(said.contains("notes-2"), "{said}");
+    commit(&bare, &path, "second");
+    bare.e2ee(&path, &["push"]).good();
+    bare.e2ee(&path, &["fetch"]).good();
+}
+
+#[test]
+fn two_first_pushes_at_once_make_one_store() {
+    let bare = Bare::new();
+    let path = repository(&bare, "notes");
+    std::thread::scope(|scope| {
+        let both = [(); 2].map(|()| scope.spawn(|| bare.e2ee(&path, &["push"]).good()));
+        for one in both {
+            one.join().unwrap();
+        }
+    });
+    let stores = bare.path("home/.local/share/ingot/stores");
+    let names: Vec<_> = std::fs::read_dir(stores)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    assert_eq!(names, ["notes"]);
+    bare.e2ee(&path, &["push"]).good();
+}
+
+/// A store that was rolled back is caught under every name.
+#[test]
+fn a_rolled_back_store_is_caught_by_every_way_in() {
+    let bare = Bare::new();
+    let path = repository(&bare, "notes");
+    bare.e2ee(&path, &["push"]).good();
+    let store = bare.path("home/.local/share/ingot/stores/notes");
+    let key = bare.path("home/.config/ingot/keys/notes.key.json");
+    let (old, gone) = (bare.path("old"), bare.path("gone"));
+    bare.shell(bare.root(), &format!("cp -a '{}' '{}'", text(&store), text(&old)))
+        .good();
+    commit(&bare, &path, "second");
+    bare.e2ee(&path, &["push"]).good();
+    bare.git(&path, &["worktree", "add", "-q", text(&bare.path("second"))])
+        .good();
+    bare.git(&path, &["remote", "rename", "e2ee", "renamed"]).good();
+    std::fs::rename(&store, &gone).unwrap();
+    bare.e2ee(&path, &["fetch", "renamed"])
+        .bad(&["any more", "generation 2"]);
+    std::fs::rename(&old, &store).unwrap();
+    bare.e2ee(&path, &["fetch", "renamed"]).bad(&["pinned in"]);
+    bare.e2ee(&bare.path("second"), &["fetch", "renamed"])
+        .bad(&["pinned in"]);
+    let direct = ["fetch", "--storage", text(&store), "--key", text(&key)];
+    bare.e2ee(&path, &direct).bad(&["pinned in"]);
+}
+
+/// What others put into the folder of a clone is not the clone's to remove.
+#[test]
+fn a_failed_clone_removes_its_own_files_only() {
+    let bare = Bare::new();
+    let path = repository(&bare, "notes");
+    bare.e2ee(&path, &["push"]).good();
+    let store = bare.path("home/.local/share/ingot/stores/notes");
+    let pack = walk(&store.join("objects")).pop().expect("a pack");
+    std::fs::set_permissions(&pack, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let mut bytes = std::fs::read(&pack).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&pack, bytes).unwrap();
+    let key = bare.path("home/.config/ingot/keys/notes.key.json");
+    let arguments = ["clone", "--key", text(&key), text(&store)];
+    let above = bare.path("above");
+    bare.e2ee(
+        bare.root(),
+        &[&arguments[..], &[text(&above.join("one"))]].concat(),
+    )
+    .bad(&[]);
+    assert!(!above.exists(), "what was made for it goes");
+    std::fs::create_dir_all(above.join("mine")).unwrap();
+    std::fs::write(above.join("mine/file"), "precious").unwrap();
+    bare.e2ee(
+        bare.root(),
+        &[&arguments[..], &[text(&above.join("two"))]].concat(),
+    )
+    .bad(&[]);
+    assert!(above.join("mine/file").exists() && !above.join("two").exists());
+}
+
+/// All files below a folder.
+fn walk(folder: &std::path::Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(walk(&path)),
+            false => found.push(path),
+        }
+    }
+    found
+}

@@ -135,8 +135,8 @@ fn another_repository_in_the_same_place() {
     let elsewhere = good.path("elsewhere");
     Client::new(stranger.path(), &elsewhere, &other).init().unwrap();
     let current = Watched::new("newer", &good.current);
-    // With the key of the first, the second cannot be opened.
-    current.refuses(&good, &elsewhere, "another root", &ALL, &[Kind::Key]);
+    // With the key of the first, the second cannot be opened; a clone that has seen the first says what that means.
+    current.refuses(&good, &elsewhere, "another root", &ALL, &[Kind::Alarm]);
     // With the key of the second, it is not what was there before.
     let client = Client::new(good.current.path(), &elsewhere, &other);
     let error = client.list().unwrap_err();

@@ -59,22 +59,22 @@ fn a_lost_or_damaged_cache_is_made_anew_without_a_word() {
                 });
             }),
         ];
-        for (name, damage) in damages {
-            for reads in [true, false] {
-                damage();
-                let said = if reads {
-                    world.e2ee(&clone, &["verify", "--full", "--quiet"])
-                } else {
-                    commit(world, source.path(), &format!("{name} {filter}"));
-                    world.git(source.path(), &["push", "-q", "vault", "main"])
-                };
-                assert!(
-                    said.ok && said.err.is_empty(),
-                    "{name}, filter {filter}: {}",
-                    said.err
-                );
-                served.sound();
-            }
+        for (number, (name, damage)) in damages.into_iter().enumerate() {
+            // Over both kinds of servers, each damage meets a reader and a writer.
+            let reads = number % 2 == usize::from(filter);
+            damage();
+            let said = if reads {
+                world.e2ee(&clone, &["verify", "--full", "--quiet"])
+            } else {
+                commit(world, source.path(), &format!("{name} {filter}"));
+                world.git(source.path(), &["push", "-q", "vault", "main"])
+            };
+            assert!(
+                said.ok && said.err.is_empty(),
+                "{name}, filter {filter}: {}",
+                said.err
+            );
+            served.sound();
         }
     }
 }

@@ -18,7 +18,9 @@ fn works(way: Way, filter: bool, version: &str) {
     let source = served.source();
     let story = format!("{way:?}, filter {filter}, version {version}");
     let quiet = |said: super::world::Said| {
-        assert!(said.ok && said.err.is_empty(), "{story}: {}", said.err);
+        // The body of a page that asks for a password is shown.
+        let rest = said.err.replace("remote: who are you?\n", "");
+        assert!(said.ok && rest.is_empty(), "{story}: {}", said.err);
         said.out
     };
     quiet(world.git(source.path(), &["push", "-q", "vault", "main"]));
@@ -101,7 +103,7 @@ fn large_packs_and_many_small_ones() {
     let world = &served.world;
     let source = served.source();
     let mut state = 1u64;
-    let noise: Vec<u8> = (0..(40 << 20) / 8)
+    let noise: Vec<u8> = (0..(33 << 20) / 8)
         .flat_map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state ^ state >> 31).to_le_bytes()
@@ -112,7 +114,7 @@ fn large_packs_and_many_small_ones() {
     for filter in [true, false] {
         served.filter(filter);
         world.git(source.path(), &["push", "-q", "vault", "main"]).good();
-        for number in 0..20 {
+        for number in 0..10 {
             commit(world, source.path(), &format!("{filter} {number}"));
             world.git(source.path(), &["push", "-q", "vault", "main"]).good();
         }

@@ -208,7 +208,14 @@ fn what_a_large_fetch_has_proven_is_reachable_while_git_asks() {
     std::fs::write(&hook, script).unwrap();
     std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let stale = source.git(&["rev-parse", "main:many"]);
-    follower.write(&format!(".git/refs/ingot/incoming/{stale}"), format!("{stale}\n"));
+    let left = format!(".git/refs/ingot/incoming/{stale}");
+    follower.write(&left, format!("{stale}\n"));
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(2 * 60 * 60);
+    let left = std::fs::File::options()
+        .write(true)
+        .open(follower.path().join(left))
+        .unwrap();
+    left.set_modified(long_ago).unwrap();
 
     world.git(follower.path(), &["fetch", "-q"]).good();
     let seen = std::fs::read_to_string(seen).unwrap();

@@ -15,7 +15,8 @@ use ingot_helper::flock::Patience;
 use ingot_helper::protocol::{DeviceKey, key_file};
 use ingot_helper::remote::decide::{Change, Target};
 use ingot_helper::remote::{
-    Error, FetchOptions, Fetched, Founded, Local, Memory, PushOptions, Pushed, Remote, Seen, View, init,
+    Error, FetchOptions, Fetched, Floor, Founded, Local, Memory, PushOptions, Pushed, Remote, Seen, View,
+    init,
 };
 use ingot_helper::storage::Storage;
 use ingot_helper::storage::carrier::Carrier;
@@ -82,9 +83,11 @@ impl Client {
             key: &key,
             memory: Some(Memory {
                 git_dir: self.memory.clone(),
+                common_dir: self.memory.clone(),
                 name: Some(b"vault".to_vec()),
                 stores: vec![storage.identity()],
             }),
+            floor: Floor::load(&self.key).expect("an invitation"),
             fs: Arc::clone(&self.fs),
             patience: Patience::silent(Duration::from_secs(20)),
             progress: &Silent,

@@ -91,6 +91,11 @@ impl Bare {
         let paths = std::iter::once(helper).chain(std::env::split_paths(&path));
         command.env("PATH", std::env::join_paths(paths).unwrap());
         command.env("HOME", self.path("home")).env("LC_ALL", "C");
+        // What a test writes there is meant.
+        let settings = self.path("home/.gitconfig");
+        if settings.exists() {
+            command.env("GIT_CONFIG_GLOBAL", settings);
+        }
         for variable in [
             "XDG_CONFIG_HOME",
             "XDG_DATA_HOME",

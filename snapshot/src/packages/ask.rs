@@ -103,6 +103,7 @@ const RPM: &[&str] = &[
 ];
 const DNF: &[&str] = &[
     "dnf",
+    "--cacheonly",
     "repoquery",
     "--userinstalled",
     "--queryformat",

@@ -116,7 +116,7 @@ pub(super) fn vim(source: &mut Source<'_>) -> Option<Found> {
     there.then_some(Found::Packages(packages))
 }
 
-/// Where a plugin was cloned from, without credentials, and the commit that is checked out.
+/// Where a plugin was cloned from, and the commit that is checked out.
 fn clone(source: &mut Source<'_>, plugin: &Path) -> (Option<String>, Option<String>) {
     let git = plugin.join(".git");
     if !git.is_dir() {
@@ -129,18 +129,8 @@ fn clone(source: &mut Source<'_>, plugin: &Path) -> (Option<String>, Option<Stri
         .skip(1)
         .take_while(|line| !line.trim_start().starts_with('['))
         .find_map(|line| line.trim().strip_prefix("url")?.trim_start().strip_prefix('='))
-        .map(|url| without_credentials(url.trim()));
+        .map(|url| url.trim().to_owned());
     (url, commit(source, &git))
-}
-
-/// A URL without what stands before its host.
-fn without_credentials(url: &str) -> String {
-    if let Some((scheme, rest)) = url.split_once("://") {
-        let end = rest.find('/').unwrap_or(rest.len());
-        let host = rest[..end].rfind('@').map_or(0, |at| at + 1);
-        return format!("{scheme}://{}", &rest[host..]);
-    }
-    url.to_owned()
 }
 
 /// The commit of a clone, through one reference at most.

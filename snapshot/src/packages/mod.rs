@@ -20,6 +20,7 @@ mod homebrew;
 mod install;
 mod nix;
 mod npm;
+mod origin;
 mod pacman;
 mod python;
 mod rpm;
@@ -220,7 +221,9 @@ impl Package {
         }
     }
 
+    /// Inventories are stored, so what is kept of an origin holds no credentials.
     fn from(self, origin: Option<String>) -> Package {
+        let origin = origin.as_deref().map(origin::without_credentials);
         Package { origin, ..self }
     }
 }

@@ -124,12 +124,15 @@ impl Compiled {
     pub fn may_match(&self, text: &[u8], start: usize, literal: usize) -> bool {
         let rule = self.rule;
         let begins = rule.start != Start::AtLiteral || !rule.left || !word_before(text, start);
-        let next = text[start + literal..].iter().take(rule.follow);
-        begins
-            && next.len() == rule.follow
-            && next
-                .into_iter()
-                .all(|byte| word(*byte) || b"-./+=%".contains(byte))
+        let follows = || {
+            let next = text[start + literal..].iter().take(rule.follow);
+            next.len() == rule.follow
+                && next
+                    .into_iter()
+                    .all(|byte| word(*byte) || b"-./+=%".contains(byte))
+        };
+        let holds = |byte| memchr::memchr(byte, &text[start..text.len().min(start + rule.reach)]).is_some();
+        begins && follows() && rule.needs.is_none_or(holds)
     }
 
     /// Runs the pattern around the literal at `start`. What it looks at depends on the file alone, not on how much of

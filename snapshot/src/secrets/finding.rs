@@ -50,6 +50,7 @@ pub(super) fn redact(rule: &Rule, matched: &[u8], secret: &[u8]) -> String {
         .max_by_key(|literal| literal.len())
         .copied()
         .unwrap_or_default();
+    let public = public.trim_matches(['"', '\'', ' ', '\t', '\n']);
     let hidden = secret.len()
         - if secret.starts_with(public.as_bytes()) {
             public.len()

@@ -1,130 +1,7 @@
 //! Tells a secret from what only looks like one.
 
 use super::rule::Candidate;
-
-/// Parts of values that stand for a secret instead of being one. Compared without regard to case.
-const STAND_INS: &[&[u8]] = &[
-    b"example",
-    b"xxxx",
-    b"placeholder",
-    b"changeme",
-    b"change_me",
-    b"change-me",
-    b"redacted",
-    b"dummy",
-    b"your_",
-    b"your-",
-    b"yourtoken",
-    b"yoursecret",
-    b"yourpass",
-    b"yourkey",
-    b"yourapi",
-    b"insert",
-    b"replace",
-    b"not-a-real",
-    b"notareal",
-    b"****",
-    b"....",
-    b"----",
-    b"____",
-    b"<",
-    b"${",
-    b"{{",
-    b"$(",
-    b"<%",
-];
-
-/// Words that make a stand-in of a password when almost nothing else is in it.
-const STAND_INS_OF_PASSWORDS: &[&[u8]] = &[
-    b"password",
-    b"passwd",
-    b"passphrase",
-    b"secret",
-    b"token",
-    b"api_key",
-    b"apikey",
-    b"foobar",
-    b"qwerty",
-    b"test",
-    b"sample",
-    b"default",
-    b"hidden",
-    b"undefined",
-    b"prompt",
-    b"access_key",
-    b"credential",
-];
-
-/// Passwords that everybody has in the same place.
-const COMMON: &[&[u8]] = &[
-    b"pass",
-    b"passwd",
-    b"password",
-    b"passw0rd",
-    b"pwd",
-    b"pw",
-    b"secret",
-    b"changeme",
-    b"changeit",
-    b"admin",
-    b"root",
-    b"guest",
-    b"user",
-    b"username",
-    b"postgres",
-    b"mysql",
-    b"redis",
-    b"mongo",
-    b"rabbitmq",
-    b"minio",
-    b"test",
-    b"testing",
-    b"token",
-    b"example",
-    b"foo",
-    b"bar",
-    b"baz",
-    b"foobar",
-    b"abc",
-    b"123",
-    b"1234",
-    b"12345",
-    b"123456",
-    b"12345678",
-    b"default",
-    b"dev",
-    b"development",
-    b"local",
-    b"none",
-    b"null",
-    b"empty",
-    b"x-oauth-basic",
-    b"hunter2",
-    b"p4ssw0rd",
-    b"my-password",
-    b"mypassword",
-    b"my_password",
-    b"your-password",
-    b"api_key",
-    b"apikey",
-    b"key",
-    b"app_password",
-    b"db_password",
-    b"user_password",
-    b"the_password",
-    b"some_password",
-    b"mypass",
-    b"userpass",
-];
-
-/// The words of this file, for knowing when one changes.
-#[cfg(test)]
-pub(super) fn words() -> impl Iterator<Item = &'static [u8]> {
-    [STAND_INS, STAND_INS_OF_PASSWORDS, COMMON]
-        .into_iter()
-        .flatten()
-        .copied()
-}
+use super::stand_ins::{COMMON, STAND_INS, STAND_INS_OF_PASSWORDS};
 
 /// Shannon entropy of the bytes, in bits per byte. Nothing has none.
 pub(super) fn entropy(bytes: &[u8]) -> f32 {
@@ -213,6 +90,15 @@ pub(super) fn chosen(candidate: &Candidate<'_>) -> bool {
             .any(|part| holds(value, part) && value.len() < part.len() + 5)
         && !stands_in(value)
         && !encrypted(value)
+}
+
+/// A value behind a space, where words go on as they please.
+pub(super) fn set_in_shell(candidate: &Candidate<'_>) -> bool {
+    chosen(&Candidate {
+        rest: &[],
+        quoted: true,
+        ..*candidate
+    }) && candidate.secret.iter().any(u8::is_ascii_digit)
 }
 
 /// A password inside a URL, with whom it is for before it and where after it.
@@ -338,7 +224,7 @@ fn named(value: &[u8]) -> bool {
         }
     }
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
-    turns <= 1 && digits * 3 <= value.len() && words * 4 >= letters * 3
+    turns <= 1 && digits * 5 <= value.len() * 2 && words * 10 >= letters * 7
 }
 
 /// Whether somebody encrypted the value already: it is meant to be kept this way.

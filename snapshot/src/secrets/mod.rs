@@ -24,6 +24,7 @@ mod prefilter;
 mod rule;
 mod rules;
 mod scan;
+mod stand_ins;
 #[cfg(test)]
 mod tests;
 

@@ -59,6 +59,8 @@ pub(super) struct Rule {
     pub reach: usize,
     /// Letters, digits and signs of tokens that follow the literal at least: asked before the pattern runs.
     pub follow: usize,
+    /// A byte that every match holds after the literal: asked before the pattern runs.
+    pub needs: Option<u8>,
     /// Bytes pattern of the crate `regex`, without Unicode. Group 1, where there is one, is the secret.
     pub pattern: &'static str,
     /// A letter, digit or underscore directly before the match refuses it.
@@ -89,6 +91,7 @@ impl Rule {
             start: Start::AtLiteral,
             reach: 512,
             follow: 8,
+            needs: None,
             pattern,
             left: true,
             right: true,
@@ -123,6 +126,12 @@ impl Rule {
     /// Sets how many bytes of a token follow the literal.
     pub const fn follow(mut self, bytes: usize) -> Rule {
         self.follow = bytes;
+        self
+    }
+
+    /// Sets a byte that every match holds.
+    pub const fn needs(mut self, byte: u8) -> Rule {
+        self.needs = Some(byte);
         self
     }
 

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub enum Cut {
     /// It does not.
     Never,
+    /// It does not either, but whatever is said comes in pieces of this many bytes.
+    Pieces(usize),
     /// When the server has said this many bytes.
     Answers(u64),
     /// When the client has said this many bytes.
@@ -86,6 +88,7 @@ fn accept(
             continue;
         };
         let silent = Arc::new(AtomicBool::new(false));
+        let _ = client.set_nodelay(true).and(server.set_nodelay(true));
         for up in [true, false] {
             let (from, to) = match up {
                 true => (client.try_clone().unwrap(), server.try_clone().unwrap()),
@@ -129,7 +132,14 @@ fn copy(
             }
             _ => passed,
         };
-        if to.write_all(&buffer[..passes]).is_err() || left == 0 {
+        let piece = match cut {
+            Cut::Pieces(piece) => piece,
+            _ => buffer.len(),
+        };
+        let sent = buffer[..passes]
+            .chunks(piece)
+            .try_for_each(|piece| to.write_all(piece));
+        if sent.is_err() || left == 0 {
             break;
         }
     }

@@ -64,6 +64,16 @@ impl Encoder {
             body: self.compressor.body(bytes).bytes,
         }
     }
+
+    /// Puts an object whose id is known into a frame without compressing it.
+    pub fn store_as(&mut self, id: ObjectId, kind: Kind, bytes: &[u8]) -> Object {
+        Object {
+            id,
+            kind,
+            size: bytes.len() as u64,
+            body: self.compressor.stored_body(bytes).bytes,
+        }
+    }
 }
 
 /// The id of an object that passes in pieces, for those who do not store it.

@@ -14,6 +14,7 @@ mod output;
 mod pieces;
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -159,7 +160,16 @@ impl Creator {
 
     /// Completes the pack and makes it durable: data and index are synced before their names appear, then the folder. A
     /// pack without objects is not written.
-    pub fn finish(mut self) -> Result<Option<Created>, Error> {
+    pub fn finish(self) -> Result<Option<Created>, Error> {
+        self.finish_with(None)
+    }
+
+    /// [`finish`](Self::finish) with a `.keep` file of that text beside the pack, so that Git leaves it alone.
+    pub fn finish_kept(self, keep: &str) -> Result<Option<Created>, Error> {
+        self.finish_with(Some(keep))
+    }
+
+    fn finish_with(mut self, keep: Option<&str>) -> Result<Option<Created>, Error> {
         self.room()?;
         if self.is_empty() {
             return Ok(None);
@@ -185,6 +195,9 @@ impl Creator {
             .and_then(|()| file.sync().during("sync", &temporary))
             .and_then(|()| {
                 drop(file);
+                if let Some(text) = keep {
+                    self.keep(&pack.with_extension("keep"), text)?;
+                }
                 self.output.publish(&pack)?;
                 // A pack counts from the moment when it has an index.
                 self.fs.rename(&temporary, &target).during("publish", &target)
@@ -202,6 +215,20 @@ impl Creator {
             objects,
             bytes,
         }))
+    }
+
+    /// Writes the file whose presence keeps Git from repacking. It need not be synced, as its text does not count.
+    fn keep(&self, path: &Path, text: &str) -> Result<(), durable::Error> {
+        match self.fs.create_new(path, MODE) {
+            Ok(mut file) => writeln!(file, "{text}").during("write", path),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(durable::Error::new("create", path, error)),
+        }
+    }
+
+    /// Bytes of the pack so far.
+    pub fn bytes(&self) -> u64 {
+        self.output.offset()
     }
 
     /// Packs number their objects by 32 bits, and indexes of large packs by 31.

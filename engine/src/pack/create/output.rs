@@ -14,6 +14,8 @@ use crate::pack::write::digest::Digest;
 
 /// Small pieces are gathered until they are worth a system call.
 const PIECE: usize = 256 * 1024;
+/// From this size on, syncing takes long enough to do something else meanwhile.
+const WORTH_A_THREAD: u64 = 32 << 20;
 
 pub(super) struct Output {
     folder: PathBuf,
@@ -27,6 +29,10 @@ pub(super) struct Output {
     digest: Digest,
     file: Option<(PathBuf, Box<dyn Handle>)>,
     crc: crc32fast::Hasher,
+    /// Nobody guessed the number of objects, so hashing on the way would be in vain.
+    hash_later: bool,
+    /// The buffer has the whole pack.
+    complete: bool,
 }
 
 impl Output {
@@ -42,12 +48,14 @@ impl Output {
             digest: Digest::new(format),
             file: None,
             crc: crc32fast::Hasher::new(),
+            hash_later: false,
+            complete: false,
         };
         output.buffer.extend_from_slice(&pack_header(options.expected));
         output
     }
 
-    fn offset(&self) -> u64 {
+    pub(super) fn offset(&self) -> u64 {
         self.flushed + self.buffer.len() as u64
     }
 
@@ -82,12 +90,15 @@ impl Output {
             let created =
                 durable::create_unique(&*self.fs, &self.folder, TEMPORARY_PREFIXES[0].as_ref(), MODE)?;
             self.file = Some(created);
+            self.hash_later = self.expected == 0 && !self.complete;
             self.limit = self.limit.min(PIECE);
         }
         if let Some((path, file)) = &mut self.file {
             file.write_all(&self.buffer).during("write", path)?;
         }
-        self.digest.update(&self.buffer);
+        if !self.hash_later {
+            self.digest.update(&self.buffer);
+        }
         self.flushed += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
@@ -98,6 +109,7 @@ impl Output {
     pub(super) fn finish(&mut self, objects: u32) -> Result<(ObjectId, u64), Error> {
         if self.file.is_none() {
             self.buffer[..12].copy_from_slice(&pack_header(objects));
+            self.complete = true;
             self.flush()?;
         } else {
             self.flush()?;
@@ -113,22 +125,27 @@ impl Output {
         Ok((checksum, self.flushed + checksum.as_slice().len() as u64))
     }
 
-    /// Corrects the number of objects in the header, and the checksum with it.
+    /// Corrects the number of objects in the header, and the checksum with it. A large file is written to the disk while
+    /// it is read again.
     fn recount(&mut self, objects: u32) -> Result<(), Error> {
         let Some((path, file)) = &mut self.file else {
             return Ok(());
         };
         file.rewrite(0, &pack_header(objects)).during("write", path)?;
-        let mut digest = Digest::new(self.format);
-        let mut written = File::open(&*path).during("read", path)?;
-        let mut piece = vec![0; PIECE];
-        loop {
-            match written.read(&mut piece).during("read", path)? {
-                0 => break,
-                count => digest.update(&piece[..count]),
-            }
-        }
-        self.digest = digest;
+        let (format, path) = (self.format, &*path);
+        let (digest, synced) = match self.flushed < WORTH_A_THREAD {
+            true => (digest_of(path, format), Ok(())),
+            false => std::thread::scope(|scope| {
+                let sync = scope.spawn(|| file.sync());
+                let digest = digest_of(path, format);
+                let synced = sync
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                (digest, synced)
+            }),
+        };
+        synced.during("sync", path)?;
+        self.digest = digest.during("read", path)?;
         Ok(())
     }
 
@@ -151,6 +168,18 @@ impl Drop for Output {
             drop(file);
             // A leftover is harmless, and there is nobody to tell.
             let _ = self.fs.unlink(&path);
+        }
+    }
+}
+
+fn digest_of(path: &Path, format: gix_hash::Kind) -> std::io::Result<Digest> {
+    let mut digest = Digest::new(format);
+    let mut written = File::open(path)?;
+    let mut piece = vec![0; 4 * PIECE];
+    loop {
+        match written.read(&mut piece)? {
+            0 => return Ok(digest),
+            count => digest.update(&piece[..count]),
         }
     }
 }

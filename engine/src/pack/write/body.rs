@@ -8,6 +8,9 @@ const WORTH_SAMPLING: usize = 128 * 1024;
 const SAMPLES: usize = 16;
 const SAMPLE: usize = 4 * 1024;
 
+/// Buffers up to this many bytes are used again.
+const LASTING: usize = 1 << 20;
+
 /// The level for trials.
 const TRIAL: Level = Level::BEST_SPEED;
 /// The level for data that does not get smaller: as it is, in a frame.
@@ -51,13 +54,28 @@ impl Compressor {
     pub(in crate::pack) fn body(&mut self, bytes: &[u8]) -> Body {
         let mut out = std::mem::take(&mut self.out);
         out.clear();
+        // Room for the worst case, as growing step by step could end at twice as much.
+        out.reserve_exact(bytes.len() + bytes.len() / 512 + 64);
         self.deflater(bytes).deflate(bytes, &mut out);
         let body = Body {
             inflated: bytes.len() as u64,
             bytes: out.as_slice().into(),
         };
-        self.out = out;
+        if out.capacity() <= LASTING {
+            self.out = out;
+        }
         body
+    }
+
+    /// Frames a delta or an object without compressing it.
+    pub(in crate::pack) fn stored_body(&mut self, bytes: &[u8]) -> Body {
+        let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 1000 + 128);
+        let deflater = self.stored.get_or_insert_with(|| Deflater::new(STORED));
+        deflater.deflate(bytes, &mut out);
+        Body {
+            inflated: bytes.len() as u64,
+            bytes: out.into(),
+        }
     }
 
     /// The level for a long stream that starts with `bytes`, of which the rest may be different.

@@ -1,13 +1,16 @@
 //! Decides which stored entries can be copied.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use gix_pack::data::entry::Header;
 
 use super::Error;
+use super::received::Received;
+use super::search::{Budget, SMALLEST};
 use super::select::{Entry, Selected};
-use super::threads;
+use super::{Options, threads};
 use crate::progress::Progress;
 use crate::store::{self, Position, Reader, Store};
 use crate::walk;
@@ -18,19 +21,30 @@ const REPORT: u32 = 4_096;
 const LARGE: u32 = 32_768;
 /// Neighbours whose headers one thread reads at a time.
 const SHARE: usize = 8_192;
+/// Packs with at most so many selected entries had few objects to find deltas in when they were made.
+const SMALL_PACK: usize = 4_096;
 
-/// A packed object that has to be encoded, as it is stored as a delta against an object that is not sent.
+/// A packed object that is not simply copied: it is stored as a delta against an object that is not sent, or whole
+/// although there may be a base for it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Orphan {
     pub(super) at: Position,
     /// The longest chain of copied deltas that ends at it.
     pub(super) height: u16,
+    /// It is stored whole, and can be copied if no delta is found.
+    pub(super) whole: bool,
 }
 
 /// Reads the headers of selected entries and finds those that cannot be copied.
 pub(super) struct Classifier<'a> {
     store: &'a Store,
     members: &'a walk::Objects,
+    /// What the receiver has, if deltas against it are allowed.
+    received: Option<Received<'a>>,
+    /// The pack with the most selected entries.
+    largest: Option<usize>,
+    /// Sizes of objects that the delta search deals with.
+    sizes: RangeInclusive<u64>,
     reader: Reader,
     orphans: Vec<Orphan>,
     /// Orphans and the deltas that stand on them, by pack and offset: the orphan, and how many deltas above it.
@@ -42,20 +56,27 @@ pub(super) struct Classifier<'a> {
 }
 
 impl<'a> Classifier<'a> {
-    pub(super) fn new(store: &'a Store, members: &'a walk::Objects) -> Classifier<'a> {
+    pub(super) fn new(
+        store: &'a Store,
+        members: &'a walk::Objects,
+        packs: &[Selected],
+        options: &Options,
+    ) -> Classifier<'a> {
         Classifier {
             store,
             members,
+            received: Received::of(store, members, options),
+            largest: packs
+                .iter()
+                .max_by_key(|selected| selected.count)
+                .map(|selected| selected.pack),
+            sizes: SMALLEST..=Budget::new(options.memory).largest,
             reader: Reader::new(),
             orphans: Vec::new(),
             above: HashMap::new(),
             later: false,
             bytes: 0,
         }
-    }
-
-    pub(super) fn reader(&mut self) -> &mut Reader {
-        &mut self.reader
     }
 
     /// Orphans, in the order of the packs, and the bytes of all other entries.
@@ -88,23 +109,27 @@ impl<'a> Classifier<'a> {
                 }
                 spans.add(entry.offset, entry.end);
                 let header = self.reader.entry(&store.packs()[selected.pack], entry.offset)?;
-                if header.header.is_base() {
-                    self.bytes += entry.end.saturating_sub(entry.offset);
-                    return Ok(());
-                }
                 let key = (selected.pack, entry.offset);
-                match self.base(selected.pack, &entry, &header, &spans)? {
-                    Some(base) => {
-                        self.bytes += entry.end.saturating_sub(entry.offset);
-                        self.stack(key, base);
-                    }
-                    None => {
-                        self.above.insert(key, (self.orphans.len() as u32, 0));
-                        self.orphans.push(Orphan {
-                            at: entry.at,
-                            height: 0,
-                        });
-                    }
+                let whole = header.header.is_base();
+                let copied = match whole {
+                    true => !self.may_have_base(selected, &entry, &header),
+                    false => match self.base(selected.pack, &entry, &header, &spans)? {
+                        Some(base) => {
+                            self.stack(key, base);
+                            true
+                        }
+                        None => false,
+                    },
+                };
+                if copied {
+                    self.bytes += entry.end.saturating_sub(entry.offset);
+                } else {
+                    self.above.insert(key, (self.orphans.len() as u32, 0));
+                    self.orphans.push(Orphan {
+                        at: entry.at,
+                        height: 0,
+                        whole,
+                    });
                 }
                 Ok(())
             },
@@ -124,7 +149,7 @@ impl<'a> Classifier<'a> {
     ) -> Result<Option<u64>, Error> {
         let (store, members) = (self.store, self.members);
         let pack = &store.packs()[selected.pack];
-        if threads < 2 || pack.len() < LARGE || !selected.is_dense() {
+        if threads < 2 || pack.len() < LARGE || !selected.is_dense() || self.received.is_some() {
             return Ok(None);
         }
         let (mut spans, mut bytes) = (Spans::default(), 0u64);
@@ -165,6 +190,22 @@ impl<'a> Classifier<'a> {
         };
         threads::on_all(threads.min(shares.len()), work)?;
         Ok((!found.into_inner()).then_some(bytes))
+    }
+
+    /// True if it is worth looking for a base for an entry that is stored whole: the receiver has an earlier version of
+    /// it, or it comes from one of several packs that were made at different times, each of which has a whole version.
+    fn may_have_base(&mut self, selected: &Selected, entry: &Entry, header: &gix_pack::data::Entry) -> bool {
+        if !matches!(header.header, Header::Tree | Header::Blob)
+            || !self.sizes.contains(&header.decompressed_size)
+        {
+            return false;
+        }
+        let apart = self.largest != Some(selected.pack) && selected.count <= SMALL_PACK;
+        apart
+            || self.received.as_mut().is_some_and(|received| {
+                let number = self.members.number_of_packed(entry.at);
+                number.and_then(|number| received.version(number)).is_some()
+            })
     }
 
     /// Notes a copied delta that stands on an orphan.

@@ -42,6 +42,8 @@ pub(super) struct Item {
     pub(super) name_hash: u32,
     /// The longest chain of copied deltas that ends at this object.
     pub(super) height: u16,
+    /// It is stored whole: if no delta is found for it, its entry is copied after all.
+    pub(super) whole: bool,
     /// The item that this one is a delta against.
     pub(super) base: Option<u32>,
     /// The compressed data, where there was room to keep it.

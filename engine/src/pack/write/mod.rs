@@ -2,7 +2,9 @@
 //!
 //! [`plan`] decides how each object of a set is sent. Entries that a pack of the store has already are copied as they
 //! lie, which costs next to nothing, unless they are deltas against an object that is not sent. Those, and loose
-//! objects, are encoded: whole, or as a delta against a similar object, whichever is smaller.
+//! objects, are encoded: whole, or as a delta against a similar object, whichever is smaller. So are entries that are
+//! stored whole although there probably is a base for them: an earlier version that the receiver has, or a version in
+//! another pack.
 //!
 //! [`Plan::stream`] then writes the pack front to back, in bounded memory:
 //!
@@ -26,6 +28,7 @@ mod layout;
 mod ordered;
 mod output;
 mod plan;
+mod received;
 mod recency;
 mod search;
 mod select;

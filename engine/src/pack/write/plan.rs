@@ -7,6 +7,7 @@ use gix_object::Kind;
 
 use super::classify::{Classifier, Orphan};
 use super::item::{Item, Objects, Role, Source};
+use super::received::Received;
 use super::search::{self, Budget};
 use super::select::Selected;
 use super::{Error, Options, Plan, recency, threads};
@@ -35,8 +36,8 @@ pub fn plan<'a>(
         store,
         loose: members.loose(),
     };
-    let mut classifier = Classifier::new(store, members);
-    let packs = select(store, members, classifier.reader())?;
+    let packs = select(store, members)?;
+    let mut classifier = Classifier::new(store, members, &packs, options);
     for selected in &packs {
         classifier.pack(selected, options.threads, progress)?;
     }
@@ -47,8 +48,8 @@ pub fn plan<'a>(
         if bytes >= copied_bytes / NOTEWORTHY {
             bases(store, members, &packs, options, &mut items, progress)?;
         }
-        if options.thin {
-            received(store, members, &mut items)?;
+        if let Some(versions) = Received::of(store, members, options) {
+            received(store, members, versions, &mut items)?;
         }
         progress.begin(
             "Compressing objects",
@@ -72,7 +73,8 @@ pub fn plan<'a>(
 }
 
 /// The selected entries of each pack that has any.
-fn select(store: &Store, members: &walk::Objects, reader: &mut Reader) -> Result<Vec<Selected>, Error> {
+fn select(store: &Store, members: &walk::Objects) -> Result<Vec<Selected>, Error> {
+    let mut reader = Reader::new();
     let mut selected = Vec::new();
     let mut positions = members.positions().peekable();
     let mut of_pack = Vec::new();
@@ -84,7 +86,7 @@ fn select(store: &Store, members: &walk::Objects, reader: &mut Reader) -> Result
         while let Some(at) = positions.next_if(|at| at.0 < end) {
             of_pack.push(at);
         }
-        selected.push(Selected::new(store, pack, &of_pack, reader)?);
+        selected.push(Selected::new(store, pack, &of_pack, &mut reader)?);
     }
     Ok(selected)
 }
@@ -115,6 +117,7 @@ fn encoded(
             size,
             name_hash: members.name_hash(first_loose + number),
             height: 0,
+            whole: false,
             base: None,
             kept: None,
         });
@@ -130,6 +133,7 @@ fn encoded(
             size,
             name_hash: name_hash(members, orphan.at),
             height: orphan.height,
+            whole: orphan.whole,
             base: None,
             kept: None,
         });
@@ -198,6 +202,15 @@ fn bases(
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     let any = members.len() as usize <= items.len().saturating_mul(ANY_PATH);
+    // These have been taken up already, to find a base for them.
+    let taken: HashSet<Position> = items
+        .iter()
+        .filter(|item| item.whole)
+        .filter_map(|item| match item.source {
+            Source::Packed(at) => Some(at),
+            _ => None,
+        })
+        .collect();
     // Commits and tags have no path and little in common.
     let wanted: HashSet<(Kind, u32)> = items
         .iter()
@@ -224,7 +237,10 @@ fn bases(
                     return Err(Error::Interrupted);
                 }
                 let header = reader.entry(pack, entry.offset)?;
-                if header.header.as_kind() == Some(kind) && header.decompressed_size <= largest {
+                if header.header.as_kind() == Some(kind)
+                    && header.decompressed_size <= largest
+                    && !taken.contains(&entry.at)
+                {
                     items.push(Item {
                         source: Source::Packed(entry.at),
                         role: Role::Copied,
@@ -232,6 +248,7 @@ fn bases(
                         size: header.decompressed_size,
                         name_hash,
                         height: 0,
+                        whole: false,
                         base: None,
                         kept: None,
                     });
@@ -244,7 +261,12 @@ fn bases(
 }
 
 /// Adds the earlier versions of encoded objects that only the receiver's set has.
-fn received(store: &Store, members: &walk::Objects, items: &mut Vec<Item>) -> Result<(), Error> {
+fn received(
+    store: &Store,
+    members: &walk::Objects,
+    mut versions: Received<'_>,
+    items: &mut Vec<Item>,
+) -> Result<(), Error> {
     let mut known = HashSet::new();
     for at in 0..items.len() {
         let item = &items[at];
@@ -253,11 +275,13 @@ fn received(store: &Store, members: &walk::Objects, items: &mut Vec<Item>) -> Re
             Source::Loose(number) => Some(members.packed_len() + number),
             Source::Named(_) => None,
         };
-        let Some(earlier) = number.and_then(|number| members.predecessor(number)) else {
+        if item.role != Role::Encoded {
+            continue;
+        }
+        let Some(earlier) = number.and_then(|number| versions.version(number)) else {
             continue;
         };
-        if item.role != Role::Encoded || members.contains(store, earlier) || !known.insert(earlier.to_owned())
-        {
+        if !known.insert(earlier.to_owned()) {
             continue;
         }
         // Without it, the delta search simply has one candidate less.
@@ -272,6 +296,7 @@ fn received(store: &Store, members: &walk::Objects, items: &mut Vec<Item>) -> Re
             size,
             name_hash,
             height: 0,
+            whole: false,
             base: None,
             kept: None,
         });

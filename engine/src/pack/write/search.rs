@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::store::Cache;
 
 /// Smaller objects gain nothing from a delta.
-const SMALLEST: u64 = 50;
+pub(super) const SMALLEST: u64 = 50;
 /// A segment ends after so many bytes where quite another sort of objects begins...
 const SEGMENT: u64 = 4 << 20;
 /// ... and after so many, or so many objects, at any change of path.
@@ -28,7 +28,8 @@ const SEGMENT_OBJECTS: usize = 16_384;
 /// How the memory budget is divided. No part depends on the number of threads, as the outcome must not.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
-    /// The largest object that is compared with others. Base, index and target of one comparison take four times that.
+    /// The largest object that is compared with others. Base, index and target of one comparison take three times that,
+    /// which the wide window has room for.
     pub(super) largest: u64,
     /// The window of a search among objects of any size; such searches run one at a time.
     wide: usize,
@@ -48,7 +49,7 @@ impl Budget {
         let part = |divisor: u64| usize::try_from(memory / divisor).unwrap_or(usize::MAX);
         Budget {
             largest: memory / 4,
-            wide: part(2),
+            wide: part(4).saturating_mul(3),
             narrow: part(8),
             small: memory / 8 / 4,
             cache: part(32),
@@ -101,6 +102,9 @@ pub(super) fn search(
         item.base = decision.base;
         item.kept = decision.kept;
     }
+    for item in items.iter_mut().filter(|item| item.whole && item.base.is_none()) {
+        item.role = Role::Copied;
+    }
     Ok(())
 }
 
@@ -122,14 +126,10 @@ fn sorted(items: &[Item], largest: u64) -> Vec<u32> {
         .collect();
     order.sort_unstable_by_key(|&number| {
         let item = &items[number as usize];
-        let ours = item.role != Role::Receiver;
-        (
-            item.kind,
-            item.name_hash,
-            ours,
-            std::cmp::Reverse(item.size),
-            number,
-        )
+        // At a path, what is whole in any case comes first, so that even the largest of the others finds a base.
+        let fixed = item.name_hash != 0 && item.role != Role::Encoded;
+        let size = if fixed { item.size } else { u64::MAX - item.size };
+        (item.kind, item.name_hash, !fixed, size, number)
     });
     order
 }
@@ -231,8 +231,11 @@ impl Search<'_> {
                 Some(found) => (Some(found.item), found.depth),
                 None => (None, 0),
             };
-            let content = found.as_ref().map_or(bytes.as_slice(), |found| &found.delta);
-            let kept = self.keep(content, &mut state.compressor);
+            let kept = match &found {
+                Some(found) => self.keep(&found.delta, &mut state.compressor),
+                None if item.whole => None,
+                None => self.keep(&bytes, &mut state.compressor),
+            };
             decisions.push(Decision {
                 item: number,
                 base,

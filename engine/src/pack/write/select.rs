@@ -27,6 +27,8 @@ pub(super) struct Entry {
 pub(super) struct Selected {
     /// The pack's place in the store.
     pub(super) pack: usize,
+    /// How many entries are selected.
+    pub(super) count: usize,
     entries: Entries,
 }
 
@@ -52,7 +54,11 @@ impl Selected {
             true => Entries::Dense,
             false => Entries::Sparse(sparse(store, data, positions, reader)?),
         };
-        Ok(Selected { pack, entries })
+        Ok(Selected {
+            pack,
+            count: positions.len(),
+            entries,
+        })
     }
 
     /// True if a good part of the pack is selected.

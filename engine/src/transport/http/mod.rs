@@ -232,14 +232,11 @@ impl Service {
     /// Ends it; its answer is what is read from now on. The server may have acted on it whatever the error is, but for
     /// one of [`Fault::Unsent`], and a refusal by status.
     pub(super) fn finish_upload(&mut self, upload: Upload) -> Result<(), Error> {
-        let unknown = |error: Error| match error {
-            Error::Interrupted => error,
-            error => Error::OutcomeUnknown {
-                remote: self.client.remote.clone(),
-                message: match error {
-                    Error::Lost { message, .. } | Error::Unavailable { message, .. } => message,
-                    other => other.to_string(),
-                },
+        let unknown = |error: Error| Error::OutcomeUnknown {
+            remote: self.client.remote.clone(),
+            message: match error {
+                Error::Lost { message, .. } | Error::Unavailable { message, .. } => message,
+                other => other.to_string(),
             },
         };
         match upload.finish() {

@@ -10,12 +10,16 @@ use super::location::Location;
 use crate::transport::Error;
 use crate::transport::channel::BUFFER;
 
+/// Eight digits and the end of their line.
+const ROOM: usize = 10;
+
 /// Held back up to `http.postBuffer`, then sent in chunks.
 pub(in crate::transport) struct Upload {
     client: Arc<Client>,
     at: Location,
     headers: Vec<String>,
-    /// What is held back: the whole body, or the next chunk.
+    /// What is held back: the whole body, or the next chunk; behind room for the length of a chunk, so that it is sent
+    /// with one write.
     buffer: Vec<u8>,
     most: usize,
     connection: Option<Connection>,
@@ -30,7 +34,7 @@ impl Upload {
             client: Arc::clone(client),
             at,
             headers,
-            buffer: Vec::new(),
+            buffer: vec![0; ROOM],
             most,
             connection: None,
             failed: false,
@@ -62,16 +66,14 @@ impl Upload {
         let Some(connection) = &mut self.connection else {
             return Ok(());
         };
-        if self.buffer.is_empty() {
+        let length = self.buffer.len() - ROOM;
+        if length == 0 {
             return Ok(());
         }
-        let size = format!("{:x}\r\n", self.buffer.len());
+        self.buffer[..ROOM].copy_from_slice(format!("{length:08x}\r\n").as_bytes());
         self.buffer.extend_from_slice(b"\r\n");
-        let stream = connection.stream.get_mut();
-        let sent = stream
-            .write_all(size.as_bytes())
-            .and_then(|()| stream.write_all(&self.buffer));
-        self.buffer.clear();
+        let sent = connection.stream.get_mut().write_all(&self.buffer);
+        self.buffer.truncate(ROOM);
         sent.map_err(|error| self.cut(error))
     }
 
@@ -106,7 +108,7 @@ impl Upload {
                 method: "POST",
                 at: &self.at,
                 headers: &self.headers,
-                body: Some(&self.buffer),
+                body: Some(&self.buffer[ROOM..]),
                 repeatable: false,
             });
         }
@@ -135,7 +137,7 @@ impl Write for Upload {
             Some(_) => BUFFER,
             None => self.most,
         };
-        if self.buffer.len() + data.len() > most {
+        if self.buffer.len() - ROOM + data.len() > most {
             let sent = match self.connection {
                 Some(_) => self.send(),
                 None => self.begin(),

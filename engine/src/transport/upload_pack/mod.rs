@@ -40,6 +40,9 @@ pub struct Fetch<'a> {
     pub thin: bool,
     /// Whether annotated tags come along whose targets do.
     pub include_tag: bool,
+    /// How many commits of each history are enough. Heeded in version 2 of the protocol alone, by servers that can cut
+    /// history off; what is cut off is not told.
+    pub depth: Option<u32>,
 }
 
 impl Fetch<'_> {
@@ -51,6 +54,7 @@ impl Fetch<'_> {
             filter: None,
             thin: false,
             include_tag: false,
+            depth: None,
         }
     }
 }

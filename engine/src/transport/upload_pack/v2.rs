@@ -115,6 +115,10 @@ pub(super) fn fetch(upload_pack: &mut UploadPack, request: Fetch<'_>) -> Result<
     if let (Some(filter), true) = (request.filter, upload_pack.offers_filter()) {
         line(&mut wishes, format!("filter {filter}").as_bytes(), &remote)?;
     }
+    let capabilities = &upload_pack.advertisement.capabilities;
+    if let (Some(depth), true) = (request.depth, capabilities.value_has("fetch", "shallow")) {
+        line(&mut wishes, format!("deepen {depth}").as_bytes(), &remote)?;
+    }
     for want in &request.wants {
         line(&mut wishes, format!("want {want}\n").as_bytes(), &remote)?;
     }

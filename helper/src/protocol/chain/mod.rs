@@ -23,6 +23,13 @@ use super::pack_stream::PackKey;
 use super::policy::{Device, Policy};
 use super::refs::{self, RefChange, RefMap};
 
+/// The repository and the generation that a manifest claims to belong to, for telling a person why it was refused.
+/// Nothing vouches for them. `None` if it is no manifest.
+pub fn claims(id: &ContentId, bytes: &[u8]) -> Option<(RepositoryRoot, u64)> {
+    let unopened = super::manifest::Unopened::parse(id, bytes).ok()?;
+    Some(unopened.claims())
+}
+
 /// One verified generation.
 #[derive(Debug, Clone)]
 pub struct Generation {

@@ -26,8 +26,19 @@ impl Chain {
         head: &ContentId,
         key: &DeviceKey,
     ) -> Result<Self, ReadError<E>> {
+        Self::read_since(fetch, head, key, None)
+    }
+
+    /// The same for a client that verified a part of the chain before: the generation and the name of the newest manifest
+    /// that it did. What is left out, and why that is sound, is said at [`verify`].
+    pub fn read_since<E: std::error::Error + 'static>(
+        fetch: impl FnMut(&ContentId) -> Result<Vec<u8>, E>,
+        head: &ContentId,
+        key: &DeviceKey,
+        verified: Option<(u64, ContentId)>,
+    ) -> Result<Self, ReadError<E>> {
         let (unverified, refs) = walk(fetch, head, key, MAX_RETAINED_BYTES)?;
-        Ok(verify(unverified, refs)?)
+        Ok(verify(unverified, refs, verified)?)
     }
 }
 
@@ -142,7 +153,30 @@ impl Unverified {
 }
 
 /// Second pass: the verified chain out of all its opened manifests, oldest first.
-pub(super) fn verify(unverified: Vec<Unverified>, refs: RefMap) -> Result<Chain, Error> {
+///
+/// `verified` is a manifest whose whole chain this client verified before. If this chain holds it, the claims of it and of
+/// those below it (signatures, and an envelope sealed again for every reader: by far the most work) are not proved a second
+/// time. That is sound:
+///
+/// - A manifest's name is the SHA-256 of its bytes, which hold its claim in full: envelopes, signature, audit. Each header
+///   names the manifest before it, and that name was compared with the hash of what was read in its place. So from one name
+///   follow all bytes down to generation 0: the bytes that were verified then are those that were read now.
+/// - A claim depends on nothing else: the policies and keys that it is judged by come out of the same bytes.
+/// - Whoever could write a false name into the client's state could as well take the state away, or the key.
+///
+/// All else is checked for every generation, as without a pin. Where the chain does not hold the manifest, everything is
+/// proved, and the caller finds the contradiction.
+pub(super) fn verify(
+    unverified: Vec<Unverified>,
+    refs: RefMap,
+    verified: Option<(u64, ContentId)>,
+) -> Result<Chain, Error> {
+    let first_unproved = verified
+        .filter(|(number, id)| {
+            let at = usize::try_from(*number).ok().and_then(|at| unverified.get(at));
+            at.is_some_and(|pinned| pinned.opened.id == *id && pinned.opened.header.generation == *number)
+        })
+        .map_or(0, |(number, _)| number.saturating_add(1));
     let root = unverified
         .first()
         .expect("the walk gives at least generation 0")
@@ -154,8 +188,10 @@ pub(super) fn verify(unverified: Vec<Unverified>, refs: RefMap) -> Result<Chain,
     let mut claims = Vec::with_capacity(unverified.len());
     for next in unverified {
         let (generation, claim) = tip.follow(next)?;
+        if generation.number() >= first_unproved {
+            claims.push(claim);
+        }
         generations.push(generation);
-        claims.push(claim);
     }
     // What is left is independent of order, and by far the most work.
     rules::authenticate(&claims)?;

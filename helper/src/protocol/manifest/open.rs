@@ -13,7 +13,7 @@ use crate::protocol::FORMAT_VERSION;
 use crate::protocol::crypto::{self, GenerationKey, OpenError, Purpose, Secret};
 use crate::protocol::encoding::compact_json;
 use crate::protocol::envelope::{self, MAX_ENVELOPES, MIN_ENVELOPES, Scope};
-use crate::protocol::ids::{ContentId, Digest};
+use crate::protocol::ids::{ContentId, Digest, RepositoryRoot};
 use crate::protocol::keys::{self, DeviceKey};
 use crate::protocol::refs::RefMap;
 
@@ -73,6 +73,11 @@ impl Unopened {
             outer,
             header,
         })
+    }
+
+    /// The repository and the generation that the manifest claims. Nothing has vouched for either yet.
+    pub(crate) fn claims(&self) -> (RepositoryRoot, u64) {
+        (self.header.repository_root, self.header.generation)
     }
 
     /// The generation key out of the envelope for this device.

@@ -1,5 +1,7 @@
 //! Making policies: the first, and the one after this.
 
+use std::collections::HashSet;
+
 use super::super::FORMAT_VERSION;
 use super::super::crypto;
 use super::super::encoding::{compact_json, domain};
@@ -19,6 +21,24 @@ pub enum Change {
     },
     /// A device loses all rights, for good.
     Revoke(DeviceId),
+    /// An active device gets another role.
+    Role {
+        /// Which.
+        device: DeviceId,
+        /// Its role from now on.
+        role: Role,
+    },
+}
+
+impl Change {
+    /// The device that it is about.
+    pub fn device(&self) -> &DeviceId {
+        match self {
+            Self::Add { device, .. } => &device.device_id,
+            Self::Revoke(id) => id,
+            Self::Role { device, .. } => device,
+        }
+    }
 }
 
 impl Policy {
@@ -42,7 +62,11 @@ impl Policy {
         }
         let generation = self.generation().checked_add(1).ok_or(Error::Exhausted)?;
         let mut devices = self.body.devices.clone();
+        let mut changed = HashSet::with_capacity(changes.len());
         for change in changes {
+            if !changed.insert(*change.device()) {
+                return Err(Error::ChangedTwice(*change.device()));
+            }
             match change {
                 Change::Add { device, role } => {
                     if devices.iter().any(|known| known.device_id == device.device_id) {
@@ -50,12 +74,8 @@ impl Policy {
                     }
                     devices.push(Device::new(device, (*role).into()));
                 }
-                Change::Revoke(id) => {
-                    let device = devices
-                        .iter_mut()
-                        .find(|device| device.device_id == *id && device.is_active());
-                    device.ok_or(Error::DeviceNotActive(*id))?.revoked_at = Some(generation);
-                }
+                Change::Revoke(id) => active(&mut devices, id)?.revoked_at = Some(generation),
+                Change::Role { device, role } => active(&mut devices, device)?.roles = (*role).into(),
             }
         }
         if !devices.iter().any(Device::is_active_reader) {
@@ -68,6 +88,17 @@ impl Policy {
         let policy = Self::sign(administrator, *self.root(), generation, Some(self.id), devices)?;
         policy.verify_successor(self)?;
         Ok(policy)
+    }
+
+    /// Those of `changes` that would change anything: a device that has the wanted role already is left alone.
+    pub fn effective(&self, changes: &[Change]) -> Vec<Change> {
+        let idle = |change: &&Change| match change {
+            Change::Role { device, role } => self
+                .device(device)
+                .is_some_and(|device| device.is_active() && device.roles == (*role).into()),
+            _ => false,
+        };
+        changes.iter().filter(|change| !idle(change)).cloned().collect()
     }
 
     fn sign(
@@ -94,4 +125,11 @@ impl Policy {
         // Read back, so that nothing is published that a reader would refuse.
         Self::parse(&compact_json(&Object { body, signatures }))
     }
+}
+
+fn active<'a>(devices: &'a mut [Device], id: &DeviceId) -> Result<&'a mut Device, Error> {
+    devices
+        .iter_mut()
+        .find(|device| device.device_id == *id && device.is_active())
+        .ok_or(Error::DeviceNotActive(*id))
 }

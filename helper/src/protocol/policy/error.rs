@@ -100,6 +100,9 @@ pub enum Error {
     /// A device to change is unknown or revoked.
     #[error("device is not active in the current policy: {0}")]
     DeviceNotActive(DeviceId),
+    /// Two changes of one device at once contradict each other, or say the same twice.
+    #[error("device is changed twice at once: {0}")]
+    ChangedTwice(DeviceId),
     /// Refused, since nobody could read afterwards.
     #[error("cannot revoke the last active reader")]
     LastReader,

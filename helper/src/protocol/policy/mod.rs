@@ -112,6 +112,11 @@ impl Policy {
         self.body.generation
     }
 
+    /// The policy before it; `None` for the first.
+    pub fn previous(&self) -> Option<&ContentId> {
+        self.body.previous.as_ref()
+    }
+
     /// The administrator who signed it.
     pub fn signer(&self) -> &DeviceId {
         &self.signer

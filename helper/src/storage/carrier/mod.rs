@@ -16,6 +16,7 @@
 
 mod edit;
 mod hooks;
+mod kept;
 mod layout;
 mod local;
 mod network;

@@ -9,7 +9,7 @@ use ingot_engine::object::tree::{Entries, Entry};
 use ingot_engine::pack::build;
 use ingot_engine::store::{Cache, Store};
 
-use super::super::{Error, HEAD_LIMIT, Kind, MANIFEST_LIMIT, RawHead};
+use super::super::{Error, HEAD_LIMIT, Kind, RawHead};
 use super::layout;
 use crate::protocol::ContentId;
 
@@ -97,14 +97,6 @@ impl Snapshot {
         Ok(Some(RawHead::new(bytes)))
     }
 
-    /// The blob with the head.
-    pub(super) fn head_blob(&self) -> Result<Option<ObjectId>, Error> {
-        let Some(folder) = self.folder()? else {
-            return Ok(None);
-        };
-        Ok(self.look_up(folder, layout::HEAD)?.map(|found| found.id))
-    }
-
     /// Whether the attributes are there as they should be.
     pub(super) fn has_attributes(&self) -> Result<bool, Error> {
         let Some(tip) = self.tip else { return Ok(false) };
@@ -185,76 +177,6 @@ impl Snapshot {
         Ok(total)
     }
 
-    /// Blobs of all manifests.
-    pub(super) fn all_manifests(&self) -> Result<Vec<ObjectId>, Error> {
-        let mut blobs = Vec::new();
-        let Some(manifests) = self.folder_tree(Kind::Manifest)? else {
-            return Ok(blobs);
-        };
-        for fan_out in self.trees_in(manifests)? {
-            for thing in self.trees_in(fan_out)? {
-                let path = layout::folder_of(Kind::Manifest);
-                let bytes = self.read_tree(path, thing, layout::LISTING_LIMIT)?;
-                for entry in self.entries(path, &bytes) {
-                    let entry = entry?;
-                    if entry.mode == layout::FILE {
-                        blobs.push(entry.id.to_owned());
-                    }
-                }
-            }
-        }
-        Ok(blobs)
-    }
-
-    /// Everything but the parts of packs: the commit, folders, manifests and the head. Each object once, as far as it is
-    /// part of the store's own folder.
-    pub(super) fn for_each_kept(
-        &self,
-        each: &mut dyn FnMut(ObjectId, gix::object::Kind, &[u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let Some(tip) = self.tip else { return Ok(()) };
-        let commit = self.read(
-            layout::BRANCH,
-            tip.commit,
-            gix::object::Kind::Commit,
-            layout::FOLDER_LIMIT,
-        )?;
-        each(tip.commit, gix::object::Kind::Commit, &commit)?;
-        let root = self.read_folder("", tip.tree)?;
-        each(tip.tree, gix::object::Kind::Tree, &root)?;
-        if let Some(folder) = self.folder()? {
-            self.keep_folders(layout::FOLDER, folder, 4, each)?;
-        }
-        let mut blobs = self.all_manifests()?;
-        blobs.extend(self.head_blob()?);
-        for blob in blobs {
-            let bytes = self.blob(layout::FOLDER, blob, MANIFEST_LIMIT)?;
-            each(blob, gix::object::Kind::Blob, &bytes)?;
-        }
-        Ok(())
-    }
-
-    fn keep_folders(
-        &self,
-        path: &str,
-        tree: ObjectId,
-        depth: usize,
-        each: &mut dyn FnMut(ObjectId, gix::object::Kind, &[u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let bytes = self.read_tree(path, tree, layout::FOLDER_LIMIT)?;
-        each(tree, gix::object::Kind::Tree, &bytes)?;
-        if depth > 1 {
-            for entry in self.entries(path, &bytes) {
-                let entry = entry?;
-                if entry.mode == layout::TREE {
-                    let inner = format!("{path}/{}", entry.name);
-                    self.keep_folders(&inner, entry.id.to_owned(), depth - 1, each)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// The entries of a tree that is edited: all of them, in Git's order. No tree: none.
     pub(super) fn all_entries(
         &self,
@@ -289,12 +211,12 @@ impl Snapshot {
     }
 
     /// The tree of the folder with everything in it.
-    fn folder(&self) -> Result<Option<ObjectId>, Error> {
+    pub(super) fn folder(&self) -> Result<Option<ObjectId>, Error> {
         let Some(tip) = self.tip else { return Ok(None) };
         self.subtree("", tip.tree, layout::FOLDER)
     }
 
-    fn folder_tree(&self, kind: Kind) -> Result<Option<ObjectId>, Error> {
+    pub(super) fn folder_tree(&self, kind: Kind) -> Result<Option<ObjectId>, Error> {
         match self.folder()? {
             Some(folder) => self.subtree(layout::FOLDER, folder, layout::folder_of(kind)),
             None => Ok(None),
@@ -323,7 +245,7 @@ impl Snapshot {
         }
     }
 
-    fn look_up(&self, tree: ObjectId, name: &str) -> Result<Option<Found>, Error> {
+    pub(super) fn look_up(&self, tree: ObjectId, name: &str) -> Result<Option<Found>, Error> {
         let bytes = self.read_folder(layout::FOLDER, tree)?;
         self.find(layout::FOLDER, &bytes, name)
     }
@@ -346,20 +268,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    fn trees_in(&self, tree: ObjectId) -> Result<Vec<ObjectId>, Error> {
-        let path = layout::folder_of(Kind::Manifest);
-        let bytes = self.read_folder(path, tree)?;
-        let mut trees = Vec::new();
-        for entry in self.entries(path, &bytes) {
-            let entry = entry?;
-            if entry.mode == layout::TREE {
-                trees.push(entry.id.to_owned());
-            }
-        }
-        Ok(trees)
-    }
-
-    fn entries<'a>(
+    pub(super) fn entries<'a>(
         &'a self,
         path: &'a str,
         tree: &'a [u8],
@@ -378,7 +287,7 @@ impl Snapshot {
     }
 
     /// The content of a folder that others are found through, remembered.
-    fn read_folder(&self, path: &str, tree: ObjectId) -> Result<Arc<Vec<u8>>, Error> {
+    pub(super) fn read_folder(&self, path: &str, tree: ObjectId) -> Result<Arc<Vec<u8>>, Error> {
         let known = || self.folders.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = known().get(&tree) {
             return Ok(Arc::clone(bytes));
@@ -388,7 +297,7 @@ impl Snapshot {
         Ok(bytes)
     }
 
-    fn read_tree(&self, path: &str, tree: ObjectId, limit: u64) -> Result<Vec<u8>, Error> {
+    pub(super) fn read_tree(&self, path: &str, tree: ObjectId, limit: u64) -> Result<Vec<u8>, Error> {
         self.read(path, tree, gix::object::Kind::Tree, limit)
     }
 
@@ -397,7 +306,7 @@ impl Snapshot {
         self.read(path, blob, gix::object::Kind::Blob, limit)
     }
 
-    fn read(
+    pub(super) fn read(
         &self,
         path: &str,
         id: ObjectId,

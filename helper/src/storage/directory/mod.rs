@@ -16,14 +16,18 @@ mod head;
 mod read;
 mod remains;
 mod staging;
+mod stale;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use ingot_engine::durable::{self, Fs};
 
 pub(super) use read::canonical_text;
+
+pub use stale::Stale;
 
 use super::{Error, Kind, MANIFEST_LIMIT, RawHead, StagedObject, Storage};
 use crate::protocol::ContentId;
@@ -151,6 +155,11 @@ impl Storage for Directory {
             return Err(self.corrupt(&path, "does not have the content that its name says"));
         }
         Ok(bytes)
+    }
+
+    fn manifest_time(&self, id: &ContentId) -> Option<SystemTime> {
+        let (file, _) = self.open_thing(Kind::Manifest, id).ok()?;
+        file.metadata().ok()?.modified().ok()
     }
 
     fn pack_size(&self, id: &ContentId) -> Result<u64, Error> {

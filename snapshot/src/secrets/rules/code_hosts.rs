@@ -1,6 +1,7 @@
 //! Code hosts and package registries.
 
-use super::super::rule::Rule;
+use super::super::judge;
+use super::super::rule::{Candidate, Rule};
 use super::{set, tail};
 
 pub(super) const RULES: &[Rule] = &[
@@ -47,10 +48,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule::named(
         "npmrc-auth",
         "registry credentials of npm",
-        &["_authToken", ":_password", ":_auth"],
-        r#"(?:_authToken|:_password|:_auth)[ \t]{0,4}=[ \t]{0,4}["']?([a-z0-9_+/=.-]{8,})"#,
+        &["_authToken", ":_password", "_auth=", "_auth ="],
+        r#"(?:_authToken|:_password|_auth)[ \t]{0,4}=[ \t]{0,4}["']?([a-z0-9_+/=.-]{8,})"#,
     )
-    .entropy(2.8),
+    .entropy(2.8)
+    .accept(npmrc),
     Rule::token(
         "pypi-token",
         "PyPI token",
@@ -125,18 +127,30 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// A Docker `auth` is `user:password` in base64; the other fields are tokens.
-fn docker(candidate: &super::super::rule::Candidate<'_>) -> bool {
-    if !candidate.matched[1..5].eq_ignore_ascii_case(b"auth") {
-        return !super::super::judge::stands_in(candidate.secret);
+fn docker(candidate: &Candidate<'_>) -> bool {
+    match candidate.matched[1..].get(..4) {
+        Some(name) if name.eq_ignore_ascii_case(b"auth") => login(candidate.secret),
+        _ => judge::no_specimen(candidate),
     }
-    let decoded = data_encoding::BASE64.decode(candidate.secret).unwrap_or_default();
+}
+
+/// `_auth` alone is `user:password` in base64, too. Programs have variables of this name.
+fn npmrc(candidate: &Candidate<'_>) -> bool {
+    let name = candidate.name();
+    let token = name.starts_with(b":") || name.len() > 6 && name[..6].eq_ignore_ascii_case(b"_autht");
+    (token || login(candidate.secret)) && judge::no_specimen(candidate)
+}
+
+/// Whether the value is a name and a password in base64.
+fn login(value: &[u8]) -> bool {
+    let decoded = data_encoding::BASE64.decode(value).unwrap_or_default();
     let password = decoded
         .iter()
         .position(|byte| *byte == b':')
         .map(|colon| &decoded[colon + 1..]);
-    password.is_some_and(|password| password.len() >= 4 && !super::super::judge::stands_in(password))
+    password.is_some_and(|password| password.len() >= 4 && !judge::stands_in(password))
 }
 
-fn digits(candidate: &super::super::rule::Candidate<'_>) -> bool {
-    candidate.secret.iter().any(u8::is_ascii_digit) && !super::super::judge::stands_in(candidate.secret)
+fn digits(candidate: &Candidate<'_>) -> bool {
+    candidate.secret.iter().any(u8::is_ascii_digit) && !judge::stands_in(candidate.secret)
 }

@@ -17,7 +17,7 @@ use super::rule::Rule;
 /// an operator only behind a quoted name, as in a call with name and value.
 macro_rules! set {
     () => {
-        r#"(?:(?:\\?["'`\]]){1,2}[ \t]{0,20},|(?:\\?["'`\]]){0,2}[ \t]{0,20}(?:=>|:=|[=:>]|</key>\s{0,40}<string>))[ \t]{0,20}(?:[bru]{1,2}["'])?(?:\\?["'`]){0,3}"#
+        r#"(?:(?:\\?["'`\]]){1,2}[ \t]{0,20},|(?:\\?["'`\]]){0,2}[ \t]{0,20}(?:=>|:=|[=:>]|["']\s{1,4}value\s{0,2}=|</key>\s{0,40}<string>))[ \t]{0,20}(?:[bru]{1,2}["'])?(?:\\?["'`]){0,3}"#
     };
 }
 /// The rest of a name behind the word that gives it away.

@@ -12,6 +12,7 @@ pub(super) const RULES: &[Rule] = &[
         r#"://[^\s/:@"'`<>()\[\]{}\\,;]*:([^\s/@"'`<>()\\]{3,})@"#,
     )
     .reach(400)
+    .needs(b'@')
     .open()
     .entropy(1.0)
     .accept(judge::in_url),
@@ -21,6 +22,8 @@ pub(super) const RULES: &[Rule] = &[
         &["http://", "https://"],
         r"https?://([a-z0-9_-]{20,})(?::x-oauth-basic)?@",
     )
+    .needs(b'@')
+    .reach(300)
     .open()
     .entropy(3.3)
     .accept(judge::token_in_url),
@@ -48,6 +51,7 @@ pub(super) const RULES: &[Rule] = &[
         &["curl "],
         r#"curl [^\r\n|;]*(?:-u|--user)[ =]{1,4}["']?[^\s:"'$]+:([^\s"'$]{4,})"#,
     )
+    .needs(b':')
     .reach(700)
     .entropy(1.5)
     .accept(judge::no_common_password),

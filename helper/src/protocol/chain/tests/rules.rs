@@ -190,7 +190,7 @@ fn judged(repository: &Repository, change: impl FnOnce(&mut manifest::Opened)) -
     let walked = super::read::walk(fetch, head, &repository.founder, usize::MAX);
     let (mut unverified, refs) = walked.unwrap_or_else(|error| panic!("{error}"));
     change(&mut unverified.last_mut().expect("a chain").opened);
-    match super::read::verify(unverified, refs) {
+    match super::read::verify(unverified, refs, None) {
         Ok(_) => "accepted".to_owned(),
         Err(Error::Rule { rule, .. }) => rule.to_string(),
         Err(error) => error.to_string(),

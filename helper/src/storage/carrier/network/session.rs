@@ -27,9 +27,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 const GROUP_BYTES: u64 = 64 << 20;
 /// The most blobs that are wanted in one request.
 const GROUP_BLOBS: usize = 1000;
-/// No object but the parts of packs may be larger.
+/// No object but the parts of packs may be larger, and no answer needs more than this.
 const KEPT_LIMITS: Limits = Limits {
-    pack_bytes: u64::MAX,
+    pack_bytes: 4 << 30,
     objects: u32::MAX,
     object_bytes: FOLDER_LIMIT,
     held_bytes: FOLDER_LIMIT,
@@ -156,6 +156,7 @@ impl Session {
     ) -> Result<Snapshot, Error> {
         let format = store.format();
         let request = Fetch {
+            depth: depth_for(&have),
             haves: Haves::Known(have),
             filter: Some("blob:none"),
             ..Fetch::new(vec![tip])
@@ -209,6 +210,7 @@ impl Session {
     ) -> Result<Snapshot, Error> {
         let format = store.format();
         let request = Fetch {
+            depth: depth_for(&have),
             haves: Haves::Known(have),
             ..Fetch::new(vec![tip])
         };
@@ -264,7 +266,10 @@ impl Session {
         self.group = None;
         let any = self.connected(shared)?.offers_any_want();
         let request = match (any, snapshot.tip()) {
-            (false, Some(tip)) => Fetch::new(vec![tip.commit]),
+            (false, Some(tip)) => Fetch {
+                depth: depth_for(&[]),
+                ..Fetch::new(vec![tip.commit])
+            },
             _ => Fetch::new(self.next_group(blobs)),
         };
         let spool = self.fetch_into_spool(shared, request)?;
@@ -308,6 +313,11 @@ impl Session {
         self.spools.clear();
         true
     }
+}
+
+/// How much history is needed: the tip alone. Where an earlier tip is here, what came between is little and not cut off.
+fn depth_for(have: &[ObjectId]) -> Option<u32> {
+    have.is_empty().then_some(1)
 }
 
 /// Puts what is kept of a snapshot into the cache, of which `kept` is the content.
