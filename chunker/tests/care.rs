@@ -107,6 +107,23 @@ fn a_pack_that_is_needed_in_part_is_written_anew() {
 }
 
 #[test]
+fn many_small_packs_become_one() {
+    let repo = ready(Format::Sha1);
+    let dir = repo.path();
+    for number in 0..20 {
+        repo.write("a.bin", noise(number, 70_000));
+        chunk(dir, &["-q", "add", "-A"]);
+        chunk(dir, &["-q", "commit", "-m", "next"]);
+    }
+    assert_eq!(kept_packs(&repo.git_dir()).len(), 20);
+    assert_eq!(json(dir, &["gc"])["united_packs"], 20);
+    assert_eq!(kept_packs(&repo.git_dir()).len(), 1);
+    assert_eq!(json(dir, &["gc"])["united_packs"], 0);
+    chunk(dir, &["fsck"]);
+    clean(dir);
+}
+
+#[test]
 fn adders_and_collectors_do_not_meet() {
     let repo = ready(Format::Sha1);
     let dir = repo.path().to_owned();

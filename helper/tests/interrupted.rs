@@ -236,7 +236,12 @@ fn every_failing_call_of_init_and_push_is_told_and_the_same_again_finishes() {
 fn failing_calls_of_init_and_push(store: &'static str) {
     let template = Scene::new(store);
     let mut failures = 0;
-    for (fault, stays) in WAYS {
+    // What is the engine's own is tested there in every way.
+    let ways = match store {
+        "store" => &WAYS[..],
+        _ => &WAYS[2..],
+    };
+    for &(fault, stays) in ways {
         for at in 1.. {
             let temp = TempDir::new().unwrap();
             copy(template.folder.path(), temp.path());
@@ -274,7 +279,7 @@ fn failing_calls_of_init_and_push(store: &'static str) {
             assert!(at < 500, "the loop ends");
         }
     }
-    assert!(failures > 100, "only {failures} failures");
+    assert!(failures > 60, "only {failures} failures");
 }
 
 /// A store with two generations, and a repository that has neither.

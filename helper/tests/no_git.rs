@@ -105,3 +105,44 @@ fn nobody_needs_configuration_files() {
         String::from_utf8_lossy(&output.stderr)
     );
 }
+
+#[test]
+fn carriers_work_without_git() {
+    let bare = Bare::new();
+    let source = ingot_testdata::repo::Repo::scripted("history", Format::Sha1);
+    let nothing = bare.path("nothing");
+    std::fs::create_dir(&nothing).unwrap();
+    let daemon = ingot_testdata::serve::daemon::Daemon::start(bare.root());
+    let alone = |dir: &std::path::Path, args: &[&str]| bare.e2ee_with(dir, args, &[("PATH", text(&nothing))]);
+    let served = bare.path("served.git");
+    bare.git(bare.root(), &["init", "-q", "--bare", text(&served)])
+        .good();
+    let local = format!("git+{}", bare.path("local.git").display());
+    for (name, url) in [
+        ("local", local),
+        ("served", format!("git+{}", daemon.url("served.git"))),
+    ] {
+        let key = bare.path(&format!("{name}.json"));
+        let place = ["--key", text(&key), &url];
+        alone(bare.root(), &["keygen", "--output", text(&key)]).good();
+        alone(
+            bare.root(),
+            &["carrier-init", "--remote", &url, "--key", text(&key)],
+        )
+        .good();
+        alone(
+            source.path(),
+            &[&["push"], &place[..], &["main", "v1.0"]].concat(),
+        )
+        .good();
+        alone(bare.root(), &[&["ls-remote"], &place[..]].concat()).good();
+        alone(bare.root(), &[&["verify", "--full"], &place[..]].concat()).good();
+        let clone = bare.path(&format!("{name}-clone"));
+        alone(bare.root(), &[&["clone"], &place[..], &[text(&clone)]].concat()).good();
+        sound(&bare, &clone);
+        let id = commit(&bare, source.path(), name);
+        alone(source.path(), &[&["push"], &place[..], &["main"]].concat()).good();
+        alone(&clone, &["fetch"]).good();
+        assert_eq!(bare.git(&clone, &["rev-parse", "origin/main"]).good(), id);
+    }
+}

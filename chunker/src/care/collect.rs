@@ -24,6 +24,10 @@ use crate::store::{KEEP, compresses, remove_chunks};
 /// A pack is written anew only if at least one part in so many of its objects is garbage.
 const WORTH_IT: u32 = 10;
 
+/// Packs below this size are small, and more of them than that become one.
+const SMALL: u64 = 16 << 20;
+const MOST_SMALL: usize = 16;
+
 /// How to collect.
 #[derive(Debug, Clone, Copy)]
 pub struct Collection {
@@ -46,6 +50,8 @@ pub struct Collected {
     pub freed: u64,
     /// Packs that stayed because they are young.
     pub young: u64,
+    /// Small packs that became one.
+    pub united_packs: u64,
 }
 
 /// Removes what neither references, logs, indexes, work trees nor the stash lead to.
@@ -57,9 +63,31 @@ pub fn collect(
     let _guard = remove_chunks(repository)?;
     let store = repository.store()?;
     let needed = needed(repository, &store, progress)?;
-    sweep(repository, &store, options, progress, &mut |id| {
+    let mut collected = sweep(repository, &store, options, progress, &mut |id| {
         Ok(needed.contains(&store, id))
-    })
+    })?;
+    if !options.dry_run {
+        collected.united_packs = unite_small(repository)?;
+    }
+    Ok(collected)
+}
+
+/// Every command that adds makes a pack; many small ones slow everybody down.
+fn unite_small(repository: &Repository) -> Result<u64, Error> {
+    let store = repository.store()?;
+    let small: Vec<PathBuf> = store
+        .packs()
+        .iter()
+        .map(|pack| pack.path())
+        .filter(|path| path.starts_with(repository.objects_dir()) && is_ours(path) && size(path) < SMALL)
+        .map(Path::to_owned)
+        .collect();
+    drop(store);
+    if small.len() <= MOST_SMALL {
+        return Ok(0);
+    }
+    unite(repository, &small)?;
+    Ok(small.len() as u64)
 }
 
 /// Removes chunks that the other repository has, whole and readable. Unless `all`, what the current commit and the index

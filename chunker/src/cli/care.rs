@@ -131,6 +131,7 @@ fn collected(command: &str, done: &Collected, dry_run: bool) -> Report {
             "removed_objects": done.removed_objects,
             "freed": done.freed,
             "young": done.young,
+            "united_packs": done.united_packs,
         }),
     )
 }

@@ -5,8 +5,10 @@
 pub mod add;
 pub mod checkout;
 pub mod commit;
+mod files;
 pub mod history;
 mod index;
+mod plan;
 mod scan;
 pub mod status;
 mod trees;

@@ -4,6 +4,7 @@
 //! are read and cut, chunks are hashed and compressed on all cores and appended to the pack. Chunks that the repository
 //! has already are not written. Memory does not grow with the file.
 
+mod cutter;
 mod guard;
 mod lists;
 mod probe;

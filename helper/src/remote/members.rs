@@ -28,10 +28,14 @@ impl Remote<'_> {
     /// The store for a look at its members. Compared with the pin beside `key_file` too, where there is one; a pin that
     /// fell behind, because a change was interrupted after its publication, catches up.
     pub fn members(&self, key_file: &Path) -> Result<View, Error> {
+        // The pin is locked before the memory, as by changes: two commands never wait for each other.
+        let mut pin = match AdminPin::path_for(key_file).exists() {
+            true => Some(AdminPin::open(Arc::clone(&self.fs), key_file, self.patience)?),
+            false => None,
+        };
         let (view, _memory) = self.look()?;
-        if AdminPin::path_for(key_file).exists() {
-            let mut pin = AdminPin::open(Arc::clone(&self.fs), key_file, self.patience)?;
-            catch_up(&mut pin, &view)?;
+        if let Some(pin) = &mut pin {
+            catch_up(pin, &view)?;
         }
         Ok(view)
     }
