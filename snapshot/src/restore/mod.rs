@@ -2,7 +2,7 @@
 //!
 //! First a [`plan`]: what is there is compared with the manifest, and each difference becomes a step or a conflict.
 //! Nothing has changed by then, so a dry run ends here. Then the journal of an [`undo`] is made durable; only then the
-//! steps are carried out ([`place`]). Files are written beside their places, verified against the manifest, made durable
+//! steps are carried out (`place`). Files are written beside their places, verified against the manifest, made durable
 //! together, and take their places by a rename each; what they replace is kept.
 //!
 //! No link below the target is followed, whoever puts one there and when: see [`crate::rooted`]. What is not a folder

@@ -209,8 +209,8 @@ fn unreadable_files_and_folders_are_reported_and_the_rest_is_captured() {
     home.write("t/good", "good");
     home.write("t/secret-file", "closed");
     home.write("t/closed/inside", "x");
-    std::fs::set_permissions(home.path("t/secret-file"), PermissionsExt::from_mode(0)).unwrap();
-    std::fs::set_permissions(home.path("t/closed"), PermissionsExt::from_mode(0)).unwrap();
+    std::fs::set_permissions(home.path("t/secret-file"), PermissionsExt::from_mode(0o000)).unwrap();
+    std::fs::set_permissions(home.path("t/closed"), PermissionsExt::from_mode(0o000)).unwrap();
     if rustix::process::geteuid().is_root() {
         // Permissions do not hold for root.
         let nobody = 65534;

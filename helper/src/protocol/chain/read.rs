@@ -30,7 +30,7 @@ impl Chain {
     }
 
     /// The same for a client that verified a part of the chain before: the generation and the name of the newest manifest
-    /// that it did. What is left out, and why that is sound, is said at [`verify`].
+    /// that it did. What is left out, and why that is sound, is said at `verify` below.
     pub fn read_since<E: std::error::Error + 'static>(
         fetch: impl FnMut(&ContentId) -> Result<Vec<u8>, E>,
         head: &ContentId,
