@@ -364,7 +364,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("a/b/c");
         let folder = NewFolder::claim(&path).unwrap();
-        std::fs::create_dir_all(path.join("x")).unwrap();
+        std::fs::create_dir_all(path.join(".git/x")).unwrap();
         drop(folder);
         assert!(!temp.path().join("a").exists());
 
