@@ -176,7 +176,12 @@ pub(super) fn push(
         ..Request::default()
     };
     let mut objects = walk::enumerate(&store, &request, progress)?;
-    objects.add_predecessors(&store, earlier(repository, &store, &before)?);
+    let mut pairs = earlier(repository, &store, &before)?;
+    if let Some(old) = old {
+        // Most folders of chunks are the same as before.
+        pairs.push((commit::tree_of(&store, tip)?, commit::tree_of(&store, old)?));
+    }
+    objects.add_predecessors(&store, pairs);
     let options = write::Options {
         thin: true,
         ..write::Options::default()

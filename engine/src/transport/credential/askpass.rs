@@ -86,14 +86,15 @@ pub fn ask_on_terminal(prompt: &str, secret: bool) -> io::Result<String> {
         .read(true)
         .write(true)
         .open("/dev/tty")?;
-    terminal.write_all(prompt.as_bytes())?;
-    terminal.flush()?;
     let before = tcgetattr(&terminal)?;
     if secret {
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
+        // Before the prompt: this throws away what was typed so far, and whoever sees the prompt may be quick.
         tcsetattr(&terminal, OptionalActions::Flush, &hidden)?;
     }
+    terminal.write_all(prompt.as_bytes())?;
+    terminal.flush()?;
     let mut line = String::new();
     let read = io::BufReader::new(&terminal)
         .take(LONGEST_ANSWER)
