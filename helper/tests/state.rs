@@ -269,7 +269,8 @@ fn what_changes_nothing_writes_nothing() {
     assert_eq!(recording.calls().all, 0);
     see(&mut continuity, 1, 6).expect("recorded");
     let calls = recording.calls();
-    assert_eq!((calls.file_syncs, calls.folder_syncs), (1, 1));
+    // The state of the remote, and what is known of the place.
+    assert_eq!((calls.file_syncs, calls.folder_syncs), (2, 2));
 }
 
 #[test]
@@ -307,11 +308,11 @@ fn the_lock_is_held_as_long_as_the_value_lives() {
         temp.path(),
         temp.path(),
         Owner::Url,
-        HERE,
+        THERE,
         &[],
         now(),
     )
-    .expect("another owner");
+    .expect("another owner, and another place");
     drop(held);
     open(temp.path(), THERE, &[]);
     assert_eq!(
@@ -422,14 +423,23 @@ fn owners_never_meet() {
         Owner::Url,
     ];
     for (number, owner) in (0..).zip(owners) {
+        let store = format!("directory:/srv/{number}");
         let open = || {
-            Continuity::open(durable::real(), temp.path(), temp.path(), owner, HERE, &[], now())
-                .expect("opened")
+            Continuity::open(
+                durable::real(),
+                temp.path(),
+                temp.path(),
+                owner,
+                &store,
+                &[],
+                now(),
+            )
+            .expect("opened")
         };
         see(&mut open(), number, 5).expect("nothing of the others is seen");
         assert_eq!(open().state(), Some(&state_of(number, 5)));
         assert_eq!(
-            load(&state_file(temp.path(), owner, HERE)).expect("readable"),
+            load(&state_file(temp.path(), owner, &store)).expect("readable"),
             Some(state_of(number, 5))
         );
     }

@@ -181,18 +181,20 @@ impl Continuity {
 
     /// Merges what was learned from a history that passed [`Continuity::check`], durably.
     pub fn record(&mut self, newer: State) -> Result<(), Error> {
-        if let Some(floor) = &mut self.floor {
-            floor.file.record(&*self.fs, newer.clone())?;
-        }
         match self.governing {
             Governing::Main => {
                 self.note()?;
-                self.main.record(&*self.fs, newer)
+                self.main.record(&*self.fs, newer.clone())?;
             }
             Governing::Further | Governing::Undecided => {
                 self.governing = Governing::Further;
-                self.further.record(&*self.fs, newer)
+                self.further.record(&*self.fs, newer.clone())?;
             }
+        }
+        // Last, so that it never knows more than the state that this operation goes by.
+        match &mut self.floor {
+            Some(floor) => floor.file.record(&*self.fs, newer),
+            None => Ok(()),
         }
     }
 
