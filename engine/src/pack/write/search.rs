@@ -126,8 +126,9 @@ fn sorted(items: &[Item], largest: u64) -> Vec<u32> {
         .collect();
     order.sort_unstable_by_key(|&number| {
         let item = &items[number as usize];
-        // At a path, what is whole in any case comes first, so that even the largest of the others finds a base.
-        let fixed = item.name_hash != 0 && item.role != Role::Encoded;
+        // At a path, what is whole in any case comes first, so that even the largest of the others finds a base. Root
+        // folders have no path, but the receiver's are few.
+        let fixed = item.role == Role::Receiver || (item.name_hash != 0 && item.role != Role::Encoded);
         let size = if fixed { item.size } else { u64::MAX - item.size };
         (item.kind, item.name_hash, !fixed, size, number)
     });
