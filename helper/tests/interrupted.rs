@@ -5,25 +5,25 @@
 
 #[path = "support/client.rs"]
 mod client;
+#[path = "support/meddled.rs"]
+mod meddled;
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use gix_hash::ObjectId;
 use ingot_engine::durable::testing::{Fault, Faulty, Recording};
 use ingot_engine::durable::{self, Fs};
-use ingot_helper::protocol::ContentId;
 use ingot_helper::remote::decide::{Change, Decision, Target};
 use ingot_helper::remote::rejection::Rejection;
 use ingot_helper::remote::{Error, FetchOptions, Kind, PushOptions, Pushed};
 use ingot_helper::state::{self, AdminPin};
-use ingot_helper::storage::{self, RawHead, StagedObject, Storage};
 use ingot_testdata::checker::check_store;
 use ingot_testdata::repo::{Format, Repo};
 use tempfile::TempDir;
 
 use client::{Client, copy, new_key};
+use meddled::Meddled;
 
 /// The two kinds of stores on this machine.
 const STORES: [&str; 2] = ["store", "store.git"];
@@ -368,46 +368,6 @@ fn has_keep_files(repo: &Repo) -> bool {
     std::fs::read_dir(repo.objects().join("pack"))
         .unwrap()
         .any(|entry| entry.unwrap().path().extension().is_some_and(|end| end == "keep"))
-}
-
-/// Storage in which somebody else does something just before a head is moved.
-struct Meddled<'a> {
-    inner: Box<dyn Storage>,
-    meddle: Mutex<Box<dyn FnMut() + Send + 'a>>,
-}
-
-impl Storage for Meddled<'_> {
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-    fn identity(&self) -> String {
-        self.inner.identity()
-    }
-    fn head(&self) -> Result<Option<RawHead>, storage::Error> {
-        self.inner.head()
-    }
-    fn manifest(&self, id: &ContentId) -> Result<Vec<u8>, storage::Error> {
-        self.inner.manifest(id)
-    }
-    fn pack_size(&self, id: &ContentId) -> Result<u64, storage::Error> {
-        self.inner.pack_size(id)
-    }
-    fn open_pack(&self, id: &ContentId) -> Result<Box<dyn Read + Send>, storage::Error> {
-        self.inner.open_pack(id)
-    }
-    fn create(&self) -> Result<(), storage::Error> {
-        self.inner.create()
-    }
-    fn stage_object(&self) -> Result<Box<dyn StagedObject>, storage::Error> {
-        self.inner.stage_object()
-    }
-    fn put_manifest(&self, bytes: &[u8]) -> Result<ContentId, storage::Error> {
-        self.inner.put_manifest(bytes)
-    }
-    fn swap_head(&self, expected: Option<&ContentId>, new: &ContentId) -> Result<(), storage::Error> {
-        (self.meddle.lock().unwrap())();
-        self.inner.swap_head(expected, new)
-    }
 }
 
 /// Two clones of one store, both with a commit of their own on main.

@@ -8,7 +8,7 @@ use ingot_engine::progress::Unit;
 use ingot_engine::repository::{self, Repository};
 use serde_json::json;
 
-use super::app::{App, Found, no_repository};
+use super::app::{App, Direction, Found, no_repository};
 use super::args::Push;
 use super::exit::{Code, Failure};
 use super::local_refs;
@@ -62,7 +62,7 @@ pub fn push(app: &App, args: &Push, words: &[OsString]) -> Result<Report, Failur
     let lock = lock(app, &folders)?;
     // Another first push of the same repository may have been faster.
     repository.reload()?;
-    if let Some(found) = set_up_meanwhile(app, args)? {
+    if let Some(found) = app.find(&args.place, None, Direction::Push)? {
         drop(lock);
         return Pushing {
             app,
@@ -135,28 +135,6 @@ fn lock(app: &App, folders: &Folders) -> Result<FileLock, Failure> {
             ..Failure::of(&error)
         }
     })
-}
-
-/// The remote that another process has added since this one looked.
-fn set_up_meanwhile(app: &App, args: &Push) -> Result<Option<Found>, Failure> {
-    let Some(repository) = app.repository(args.place.repo.as_ref())? else {
-        return Ok(None);
-    };
-    let settings = place::settings_of(Some(&repository))?;
-    let Some(remote) = Remote::find(&settings, REMOTE.into()) else {
-        return Ok(None);
-    };
-    let base = place::base_of(Some(&repository))?;
-    let url = StorageUrl::parse(remote.url.as_bstr(), &base)?;
-    let key = place::key_for(&settings, Some(remote.name.as_bstr()), &base)?.path;
-    Ok(Some(Found {
-        repository: Some(repository),
-        settings,
-        remote: Some(remote),
-        urls: vec![url],
-        key,
-        base,
-    }))
 }
 
 /// What this repository remembers of another store under the same name of a remote is not about the one that was just

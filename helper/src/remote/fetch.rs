@@ -1,5 +1,6 @@
 //! Fetch: import the packs that are new, prove that everything is there, and only then remember it.
 
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -36,6 +37,19 @@ pub struct Fetched {
     pub view: View,
 }
 
+impl Fetched {
+    /// The repository has everything of the store already.
+    fn nothing(view: View) -> Fetched {
+        Fetched {
+            keep: Vec::new(),
+            packs: 0,
+            objects: 0,
+            bytes: 0,
+            view,
+        }
+    }
+}
+
 impl Remote<'_> {
     /// The store as it is now. Moves the memory's floor when everything listed is here already, since Git does not ask
     /// for a fetch then.
@@ -59,26 +73,14 @@ impl Remote<'_> {
     pub fn fetch(&self, local: &Local<'_>, options: FetchOptions) -> Result<Fetched, Error> {
         let (view, mut memory) = self.look()?;
         if view.refs().is_empty() {
-            return Ok(Fetched {
-                keep: Vec::new(),
-                packs: 0,
-                objects: 0,
-                bytes: 0,
-                view,
-            });
+            return Ok(Fetched::nothing(view));
         }
         view.check_format(local.format())?;
         if self.is_connected_or_false(memory.as_ref(), &view, local) {
             if let Some(memory) = &mut memory {
                 memory.record(view.state())?;
             }
-            return Ok(Fetched {
-                keep: Vec::new(),
-                packs: 0,
-                objects: 0,
-                bytes: 0,
-                view,
-            });
+            return Ok(Fetched::nothing(view));
         }
         let imported = memory
             .as_ref()
@@ -136,6 +138,20 @@ impl Remote<'_> {
         Ok((brought, published))
     }
 
+    /// A pack of the store, decrypted as it is read.
+    pub(super) fn opened(
+        &self,
+        view: &View,
+        pack: &PackDescriptor,
+    ) -> Result<Opener<Box<dyn Read + Send>>, Error> {
+        let key = view
+            .chain()
+            .pack_key(pack)
+            .ok_or(Error::ForeignPack { id: pack.id })?;
+        let stored = self.storage.open_pack(&pack.id)?;
+        Opener::new(stored, &key, pack, self.threads).map_err(|source| Error::from_stream(pack.id, source))
+    }
+
     /// Decrypts packs into an import, oldest first.
     pub(super) fn take_packs(
         &self,
@@ -146,13 +162,7 @@ impl Remote<'_> {
         let mut brought = Brought::default();
         self.expect(packs);
         for pack in packs {
-            let key = view
-                .chain()
-                .pack_key(pack)
-                .ok_or(Error::ForeignPack { id: pack.id })?;
-            let stored = self.storage.open_pack(&pack.id)?;
-            let opened = Opener::new(stored, &key, pack, self.threads);
-            let mut stream = opened.map_err(|source| Error::from_stream(pack.id, source))?;
+            let mut stream = self.opened(view, pack)?;
             let info = import.add_pack(&mut stream, &Limits::default(), self.progress);
             let info = info.map_err(|source| Error::from_import(pack.id, source))?;
             brought.objects += u64::from(info.objects);

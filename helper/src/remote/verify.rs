@@ -8,7 +8,6 @@ use ingot_engine::progress::Unit;
 
 use super::{Error, Remote, View};
 use crate::protocol::manifest::PackDescriptor;
-use crate::protocol::pack_stream::Opener;
 
 /// What was verified.
 #[derive(Debug)]
@@ -50,13 +49,7 @@ impl Remote<'_> {
         self.expect(packs);
         let mut buffer = vec![0; 256 << 10];
         for pack in packs {
-            let key = view
-                .chain()
-                .pack_key(pack)
-                .ok_or(Error::ForeignPack { id: pack.id })?;
-            let stored = self.storage.open_pack(&pack.id)?;
-            let opened = Opener::new(stored, &key, pack, self.threads);
-            let mut stream = opened.map_err(|source| Error::from_stream(pack.id, source))?;
+            let mut stream = self.opened(view, pack)?;
             loop {
                 let read = stream
                     .read(&mut buffer)

@@ -1,58 +1,17 @@
 //! Changes that meet others, and pins.
 
-use std::io::Read;
 use std::sync::Mutex;
 
 use ingot_helper::protocol::policy::Change;
-use ingot_helper::protocol::{ContentId, DeviceKey, Role, key_file};
+use ingot_helper::protocol::{DeviceKey, Role, key_file};
 use ingot_helper::remote::{Changed, Error, Kind};
 use ingot_helper::state::{AdminPin, load};
-use ingot_helper::storage::{self, RawHead, StagedObject, Storage};
 use ingot_testdata::checker::check_store;
 use ingot_testdata::repo::{Format, Repo};
 use tempfile::TempDir;
 
 use super::client::{Client, copy_key, new_key};
-
-/// Storage in which somebody else does something just before a head is moved.
-struct Meddled<'a> {
-    inner: Box<dyn Storage>,
-    meddle: Mutex<Box<dyn FnMut() + Send + 'a>>,
-}
-
-impl Storage for Meddled<'_> {
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-    fn identity(&self) -> String {
-        self.inner.identity()
-    }
-    fn head(&self) -> Result<Option<RawHead>, storage::Error> {
-        self.inner.head()
-    }
-    fn manifest(&self, id: &ContentId) -> Result<Vec<u8>, storage::Error> {
-        self.inner.manifest(id)
-    }
-    fn pack_size(&self, id: &ContentId) -> Result<u64, storage::Error> {
-        self.inner.pack_size(id)
-    }
-    fn open_pack(&self, id: &ContentId) -> Result<Box<dyn Read + Send>, storage::Error> {
-        self.inner.open_pack(id)
-    }
-    fn create(&self) -> Result<(), storage::Error> {
-        self.inner.create()
-    }
-    fn stage_object(&self) -> Result<Box<dyn StagedObject>, storage::Error> {
-        self.inner.stage_object()
-    }
-    fn put_manifest(&self, bytes: &[u8]) -> Result<ContentId, storage::Error> {
-        self.inner.put_manifest(bytes)
-    }
-    fn swap_head(&self, expected: Option<&ContentId>, new: &ContentId) -> Result<(), storage::Error> {
-        (self.meddle.lock().unwrap())();
-        self.inner.swap_head(expected, new)
-    }
-}
+use super::meddled::Meddled;
 
 /// Two administrators of one store.
 struct Two {

@@ -7,6 +7,8 @@ mod changes;
 mod client;
 mod commands;
 mod interrupted;
+#[path = "../support/meddled.rs"]
+mod meddled;
 mod random;
 mod roles;
 #[path = "../support/world.rs"]
