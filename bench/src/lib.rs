@@ -8,8 +8,13 @@
 pub mod capture;
 pub mod chunks;
 pub mod engine;
+pub mod environment;
+pub mod gcrypt;
 pub mod measure;
+pub mod page;
 pub mod probe;
 pub mod remote;
 pub mod report;
+pub mod synthetic;
+pub mod tables;
 pub mod workload;

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use ingot_bench::{capture, chunks, engine, probe, remote, report::Report};
+use clap::{Args, Parser, Subcommand};
+use ingot_bench::{capture, chunks, engine, probe, remote, report::Report, synthetic, tables};
 
 /// Measures Ingot beside plain Git and other peers. Run it with nothing else running.
 #[derive(Parser)]
@@ -100,12 +100,48 @@ enum Rows {
         #[arg(long)]
         json: bool,
     },
+    /// All rows of all tools in one run, with a page of charts.
+    Tables(Tables),
     /// One step of the engine, for other rows to measure.
     #[command(hide = true)]
     Probe {
         #[command(subcommand)]
         step: probe::Step,
     },
+}
+
+#[derive(Args)]
+struct Tables {
+    /// A repository whose HEAD is pushed.
+    #[arg(long, conflicts_with = "synthetic")]
+    source: Option<PathBuf>,
+    /// Makes up a history instead, always the same.
+    #[arg(long)]
+    synthetic: Option<synthetic::Size>,
+    /// The folder of the programs to measure; the default is this program's own.
+    #[arg(long)]
+    binaries: Option<PathBuf>,
+    /// Another folder with `git-e2ee` and `git-remote-e2ee`, measured beside them.
+    #[arg(long)]
+    peer: Option<PathBuf>,
+    /// How often everything is done anew; medians are reported.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// One-line pushes and fetches in each round.
+    #[arg(long, default_value_t = 7)]
+    tiny: usize,
+    /// How many files of 1 KiB a snapshot takes.
+    #[arg(long, default_value_t = 2000)]
+    files: usize,
+    /// Size of the largest chunked file in MiB; 0 leaves it out.
+    #[arg(long, default_value_t = 1024)]
+    huge: usize,
+    /// Measures these groups only.
+    #[arg(long, value_parser = tables::SECTIONS, value_delimiter = ',')]
+    only: Vec<String>,
+    /// The folder for `results.json` and `report.html`.
+    #[arg(long, default_value = "bench-results")]
+    output: PathBuf,
 }
 
 fn main() -> ExitCode {
@@ -198,6 +234,7 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             base = "cp";
             json
         }
+        Rows::Tables(arguments) => return all(arguments),
         Rows::Probe { step } => return probe::run(&step),
     };
     Ok(if json {
@@ -205,6 +242,26 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
     } else {
         report.table(base)
     })
+}
+
+/// Everything: the tables on standard output, the rest into a folder.
+fn all(arguments: Tables) -> Result<String, Box<dyn std::error::Error>> {
+    let room = tempfile::TempDir::new()?;
+    let plan = tables::Plan {
+        binaries: own(arguments.binaries)?,
+        own: std::env::current_exe()?,
+        peer: arguments.peer.map(|folder| folder.canonicalize()).transpose()?,
+        source: tables::source(arguments.source, arguments.synthetic, &room)?,
+        rounds: arguments.rounds,
+        tiny: arguments.tiny,
+        files: arguments.files,
+        huge: arguments.huge,
+        only: arguments.only,
+    };
+    let results = tables::run(&plan, &|section| eprintln!("measuring: {section}"))?;
+    results.write(&arguments.output)?;
+    let place = arguments.output.join("report.html");
+    Ok(format!("{}\nReport: {}", results.table(), place.display()))
 }
 
 /// The folder of the binaries to measure.

@@ -140,13 +140,18 @@ pub fn edit_commit(
 pub enum Shape {
     /// One file of 10 MiB that does not compress.
     Large,
+    /// The same file with one byte changed in its middle.
+    OneByte,
     /// 1,000 files of 1 KiB in one folder, text.
     Many,
 }
 
 /// Commits new files on `main`; `seed` makes their content unlike that of others.
 pub fn files_commit(repo: &Path, shape: Shape, seed: u64) -> Result<(), Error> {
-    let name = format!("bench-{shape:?}-{seed}").to_lowercase();
+    let name = match shape {
+        Shape::Large | Shape::OneByte => format!("bench-large-{seed}"),
+        Shape::Many => format!("bench-many-{seed}"),
+    };
     let folder = repo.join(&name);
     let failed = |source| Error::Start {
         program: folder.display().to_string(),
@@ -155,8 +160,11 @@ pub fn files_commit(repo: &Path, shape: Shape, seed: u64) -> Result<(), Error> {
     fs::create_dir_all(&folder).map_err(failed)?;
     let mut noise = Noise::new(seed);
     match shape {
-        Shape::Large => {
-            let bytes: Vec<u8> = (0..10 << 17).flat_map(|_| noise.next().to_le_bytes()).collect();
+        Shape::Large | Shape::OneByte => {
+            let mut bytes: Vec<u8> = (0..10 << 17).flat_map(|_| noise.next().to_le_bytes()).collect();
+            if shape == Shape::OneByte {
+                bytes[5 << 20] ^= 1;
+            }
             fs::write(folder.join("large.bin"), bytes).map_err(failed)?;
         }
         Shape::Many => {
