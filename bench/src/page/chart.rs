@@ -142,7 +142,7 @@ fn head(title: &str, height: f64) -> String {
 /// A number with as many digits as fit beside an axis.
 fn short(value: f64) -> String {
     match value {
-        _ if value >= 100.0 => format!("{value:.0}"),
+        _ if value >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
         _ if value >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
