@@ -68,6 +68,16 @@ fn without_part(text: &str, heading: &str) -> String {
 }
 
 #[test]
+fn readme() {
+    plays(
+        "README.md",
+        "printf 'alias ll=ls\\n' >.bashrc && mkdir -p .config/app && echo a >.config/app/settings && git init -q my-project &&
+         cd my-project && echo notes >notes.md && git add . && git commit -q -m notes &&
+         head -c 10000000 /dev/urandom >take.mov && cd ~",
+    );
+}
+
+#[test]
 fn guide_to_encrypted_remotes() {
     plays(
         "docs/guide-encrypted-remotes.md",
