@@ -7,6 +7,7 @@
 
 pub mod capture;
 pub mod chunks;
+pub mod counts;
 pub mod engine;
 pub mod environment;
 pub mod gcrypt;

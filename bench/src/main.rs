@@ -1,11 +1,11 @@
 //! `ingot-bench`: side-by-side measurements.
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use ingot_bench::{capture, chunks, engine, probe, remote, report::Report, synthetic, tables};
+use ingot_bench::{capture, chunks, counts, engine, probe, remote, report::Report, synthetic, tables};
 
 /// Measures Ingot beside plain Git and other peers. Run it with nothing else running.
 #[derive(Parser)]
@@ -102,6 +102,15 @@ enum Rows {
     },
     /// All rows of all tools in one run, with a page of charts.
     Tables(Tables),
+    /// Instructions of the hot loops, counted by valgrind, beside a baseline.
+    Counts {
+        /// The counts to compare with.
+        #[arg(long, default_value = "bench/counts.json")]
+        baseline: PathBuf,
+        /// Makes these counts the baseline.
+        #[arg(long)]
+        update: bool,
+    },
     /// One step of the engine, for other rows to measure.
     #[command(hide = true)]
     Probe {
@@ -235,6 +244,7 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             json
         }
         Rows::Tables(arguments) => return all(arguments),
+        Rows::Counts { baseline, update } => return count(&baseline, update),
         Rows::Probe { step } => return probe::run(&step),
     };
     Ok(if json {
@@ -262,6 +272,24 @@ fn all(arguments: Tables) -> Result<String, Box<dyn std::error::Error>> {
     results.write(&arguments.output)?;
     let place = arguments.output.join("report.html");
     Ok(format!("{}\nReport: {}", results.table(), place.display()))
+}
+
+/// Counts instructions; a warning is all that comes of too many.
+fn count(baseline: &Path, update: bool) -> Result<String, Box<dyn std::error::Error>> {
+    let room = tempfile::TempDir::new()?;
+    let counts = counts::count(&std::env::current_exe()?, room.path())?;
+    if update {
+        std::fs::write(baseline, serde_json::to_string_pretty(&counts)? + "\n")?;
+    }
+    let before: counts::Counts = serde_json::from_slice(&std::fs::read(baseline)?)?;
+    let (text, above) = counts::compare(&counts, &before);
+    if above {
+        eprintln!(
+            "ingot-bench: some loops take more instructions than {} says",
+            baseline.display()
+        );
+    }
+    Ok(text)
 }
 
 /// The folder of the binaries to measure.
