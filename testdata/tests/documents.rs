@@ -78,6 +78,30 @@ fn readme() {
 }
 
 #[test]
+fn reference_of_encrypted_remotes() {
+    plays(
+        "docs/git-e2ee.md",
+        "git init -q my-project && cd my-project && echo notes >notes.md && git add . && git commit -q -m notes && cd ~",
+    );
+}
+
+#[test]
+fn reference_of_snapshots() {
+    plays(
+        "docs/rivet.md",
+        "printf 'alias ll=ls\\n' >.bashrc && mkdir -p .config/app && echo a >.config/app/settings",
+    );
+}
+
+#[test]
+fn reference_of_big_files() {
+    plays(
+        "docs/git-chunk.md",
+        "git init -q scene && cd scene && head -c 200000 /dev/urandom >scene.blend",
+    );
+}
+
+#[test]
 fn guide_to_encrypted_remotes() {
     plays(
         "docs/guide-encrypted-remotes.md",
