@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use ingot_bench::{capture, chunks, engine, probe, remote, report::Report};
+use ingot_bench::{capture, chunks, engine, halves, probe, remote, report::Report};
 
 /// Measures Ingot beside plain Git and other peers. Run it with nothing else running.
 #[derive(Parser)]
@@ -45,6 +45,9 @@ enum Rows {
         /// A repository whose HEAD is pushed.
         #[arg(long)]
         source: PathBuf,
+        /// What the older part of the history has half of.
+        #[arg(long, value_enum, default_value = "bytes")]
+        by: halves::By,
         /// The folder of `git-e2ee` and `git-remote-e2ee` to measure; the default is this program's own.
         #[arg(long)]
         binaries: Option<PathBuf>,
@@ -154,6 +157,7 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
         }
         Rows::Growth {
             source,
+            by,
             binaries,
             rounds,
             tiny,
@@ -162,6 +166,7 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             remote::growth(
                 &own(binaries)?,
                 &source.canonicalize()?,
+                by,
                 rounds,
                 tiny,
                 &mut report,
