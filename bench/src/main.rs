@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use ingot_bench::{capture, chunks, counts, engine, probe, remote, report::Report, synthetic, tables};
+use ingot_bench::{capture, chunks, counts, engine, halves, probe, remote, report::Report, synthetic, tables};
 
 /// Measures Ingot beside plain Git and other peers. Run it with nothing else running.
 #[derive(Parser)]
@@ -45,6 +45,9 @@ enum Rows {
         /// A repository whose HEAD is pushed.
         #[arg(long)]
         source: PathBuf,
+        /// What the older part of the history has half of.
+        #[arg(long, value_enum, default_value = "bytes")]
+        by: halves::By,
         /// The folder of `git-e2ee` and `git-remote-e2ee` to measure; the default is this program's own.
         #[arg(long)]
         binaries: Option<PathBuf>,
@@ -199,6 +202,7 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
         }
         Rows::Growth {
             source,
+            by,
             binaries,
             rounds,
             tiny,
@@ -207,6 +211,7 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             remote::growth(
                 &own(binaries)?,
                 &source.canonicalize()?,
+                by,
                 rounds,
                 tiny,
                 &mut report,

@@ -8,6 +8,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::gcrypt::Keyring;
+use crate::halves::By;
 use crate::measure::{self, Error};
 use crate::report::Report;
 use crate::workload::{self, Shape};
@@ -351,11 +352,12 @@ fn after_a_clone(scene: &Scene<'_>, round: usize, report: &mut Report) -> Result
     )
 }
 
-/// Measures how the costs of the encrypted remote grow: a repository with half of the history of `origin`, and one with
-/// all of it. `binaries` is the folder of the two programs.
+/// Measures how the costs of the encrypted remote grow: a repository with the older half of the history of `origin`, and
+/// one with all of it. `binaries` is the folder of the two programs.
 pub fn growth(
     binaries: &Path,
     origin: &Path,
+    by: By,
     rounds: usize,
     tiny: usize,
     report: &mut Report,
@@ -364,8 +366,11 @@ pub fn growth(
         program: "a temporary folder".into(),
         source,
     })?;
-    let half = workload::half(origin, room.path())?;
+    let half = by.older(origin, room.path())?;
     let all = workload::copy(origin, "HEAD", &room.path().join("all.git"))?;
+    for (name, source) in [("half", &half), ("all", &all)] {
+        report.size("repository", name, workload::bytes_in(source)?);
+    }
     let tool = Tool::Encrypted("ingot".into(), binaries.to_owned(), Storage::Directory);
     for round in 0..rounds {
         for (name, source) in [("half", &half), ("all", &all)] {

@@ -216,30 +216,6 @@ pub fn copy(origin: &Path, revision: &str, into: &Path) -> Result<PathBuf, Error
     Ok(into.to_owned())
 }
 
-/// Like [`copy()`], of the commit on the first-parent line of HEAD that has half as many ancestors as HEAD.
-pub fn half(origin: &Path, room: &Path) -> Result<PathBuf, Error> {
-    let count = |revision: &str| -> Result<u64, Error> {
-        let number = text(origin, &["rev-list", "--count", revision])?;
-        Ok(number.parse().unwrap_or(0))
-    };
-    let wanted = count("HEAD")? / 2;
-    let line = text(origin, &["rev-list", "--first-parent", "HEAD"])?;
-    let line: Vec<&str> = line.lines().collect();
-    let (mut low, mut high) = (0, line.len().saturating_sub(1));
-    while low < high {
-        let middle = (low + high) / 2;
-        match count(line[middle])? > wanted {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    copy(
-        origin,
-        line.get(low).copied().unwrap_or("HEAD"),
-        &room.join("half.git"),
-    )
-}
-
 /// A copy of `origin` whose pack has a reachability bitmap.
 pub fn with_bitmap(origin: &Path, room: &Path) -> Result<PathBuf, Error> {
     let copy = copy(origin, "HEAD", &room.join("bitmap.git"))?;

@@ -2,7 +2,7 @@
 //!
 //! Reads, enumerates, packs, indexes, checks and checks out Git repositories without ever starting a `git` program.
 //! The crate prints nothing, encrypts nothing and parses no arguments: progress goes through [`progress::Progress`],
-//! failures through one error enum per module.
+//! failures through one error enum per module, and what is worth a warning through [`tracing`] events.
 //!
 //! A repository, an object that is stored in it durably, and reading it back:
 //!
@@ -39,6 +39,7 @@ pub mod connectivity;
 pub mod durable;
 pub mod import;
 pub mod mapped;
+mod notice;
 pub mod object;
 pub mod pack;
 pub mod progress;

@@ -29,6 +29,7 @@ pub mod report;
 pub mod setup;
 pub mod status;
 pub mod summary;
+pub mod trace;
 pub mod verify;
 
 use std::ffi::OsString;
@@ -43,6 +44,7 @@ use report::Report;
 
 /// Runs `git-e2ee` with its arguments, its own name first, and returns how it ends.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
+    trace::start();
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
