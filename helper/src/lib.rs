@@ -35,6 +35,7 @@ pub mod cli;
 pub mod config;
 pub mod flock;
 pub mod gitremote;
+pub mod keys;
 pub mod protocol;
 pub mod remote;
 pub mod state;

@@ -1,17 +1,20 @@
 //! What the commands share: how the user wants to be told, and how a store is found.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bstr::{BString, ByteSlice as _};
 use ingot_engine::repository::{self, Repository};
 
 use super::args::{self, Global};
+use super::ask::key_files;
 use super::exit::{Code, Failure};
 use super::interrupt::Interrupt;
 use super::place::{self, Place};
 use super::progress::{Display, Mode};
 use crate::config::{Remote, Settings, StorageUrl, Target};
+use crate::keys::{KeyFiles, Opened, refuse_in_work_tree};
 
 /// One run of the program.
 pub struct App {
@@ -19,6 +22,8 @@ pub struct App {
     pub global: Global,
     /// Shows progress.
     pub display: Display,
+    /// Key files, opened once.
+    pub keys: Arc<KeyFiles>,
 }
 
 /// Which of a remote's URLs are meant.
@@ -44,6 +49,8 @@ pub struct Found {
     pub key: PathBuf,
     /// Where relative paths of the configuration start.
     pub base: PathBuf,
+    /// Opens the key file.
+    pub keys: Arc<KeyFiles>,
 }
 
 impl App {
@@ -55,6 +62,7 @@ impl App {
         App {
             global,
             display: Display::new(mode, interrupt),
+            keys: Arc::new(key_files()),
         }
     }
 
@@ -108,6 +116,7 @@ impl App {
                             urls: vec![url],
                             key,
                             base,
+                            keys: Arc::clone(&self.keys),
                         }));
                     }
                 },
@@ -132,6 +141,7 @@ impl App {
             urls,
             key,
             base,
+            keys: Arc::clone(&self.keys),
         }))
     }
 
@@ -183,12 +193,21 @@ impl App {
         Ok(url)
     }
 
+    /// Refuses a key file in the work tree around the user, for commands that need no repository otherwise.
+    pub fn refuse_tracked(&self, key: &Path) -> Result<(), Failure> {
+        match self.repository(None) {
+            Ok(Some(repository)) => Ok(refuse_in_work_tree(key, &repository, None)?),
+            // One that cannot be used is not in use.
+            Ok(None) | Err(_) => Ok(()),
+        }
+    }
+
     fn key(
         &self,
         place: &args::Place,
         settings: &Settings,
         remote: Option<&Remote>,
-        base: &std::path::Path,
+        base: &Path,
     ) -> Result<PathBuf, Failure> {
         match &place.key {
             Some(key) => Ok(place::current_folder()?.join(key)),
@@ -198,10 +217,30 @@ impl App {
 }
 
 impl Found {
+    /// Opens the key file, for no store in particular.
+    pub fn read_key(&self) -> Result<Opened, Failure> {
+        if let Some(repository) = &self.repository {
+            let setting = self
+                .remote
+                .as_ref()
+                .map(|remote| place::key_setting(remote.name.as_bstr()));
+            let setting = setting.map(|name| name.to_string());
+            refuse_in_work_tree(&self.key, repository, setting.as_deref())?;
+        }
+        Ok(self.keys.read(&self.key)?)
+    }
+
     /// Opens the key for one of the stores.
     pub fn open(&self, url: &StorageUrl) -> Result<Place, Failure> {
         let (repository, remote) = (self.repository.as_ref(), self.remote.as_ref());
-        Place::open(url.clone(), self.key.clone(), repository, remote, &self.base)
+        Place::open(
+            &self.keys,
+            url.clone(),
+            self.key.clone(),
+            repository,
+            remote,
+            &self.base,
+        )
     }
 
     /// The only store of a command that reads.

@@ -12,6 +12,7 @@ use ingot_engine::refs;
 use ingot_engine::repository::Repository;
 use ingot_engine::store::Store;
 
+use super::ask::key_files;
 use super::exit::{Code, Failure};
 use super::incoming::{self, Incoming};
 use super::interrupt::Interrupt;
@@ -113,7 +114,14 @@ impl Helper {
             .as_ref()
             .filter(|_| key.general)
             .map(|remote| remote.name.clone());
-        let place = Place::open(url, key.path, repository.as_ref(), remote.as_ref(), &base)?;
+        let place = Place::open(
+            &key_files(),
+            url,
+            key.path,
+            repository.as_ref(),
+            remote.as_ref(),
+            &base,
+        )?;
         Ok(Helper {
             repository,
             store: None,
