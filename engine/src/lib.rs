@@ -42,6 +42,7 @@ pub mod mapped;
 mod notice;
 pub mod object;
 pub mod pack;
+pub mod phase;
 pub mod progress;
 pub mod refs;
 pub mod repository;

@@ -54,7 +54,6 @@ impl App {
 
 /// Runs `git-chunk` with its arguments, its own name first, and returns how it ends.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
-    ingot_helper::cli::trace::start();
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
@@ -65,6 +64,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
         Err(error) => return Failure::usage(usage(&error)).report(PROGRAM),
     };
     let Cli { global, command } = cli;
+    ingot_helper::cli::trace::start(global.trace_json);
     let here = match std::env::current_dir() {
         Ok(here) => here,
         Err(error) => return Failure::from(error).report(PROGRAM),

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use gix_hash::oid;
+use gix_hash::{ObjectId, oid};
 use gix_object::Kind;
 
 pub use bitmap::{Bitmap, Bits};
@@ -210,6 +210,15 @@ impl Store {
     /// position.
     pub fn find(&self, id: &oid) -> Option<Position> {
         self.lookup.find(&self.packs, &self.starts, id).map(Position)
+    }
+
+    /// [`Store::find`] for several objects, whose answers are handed to `each` in their order. After
+    /// [`Store::prepare_find`] that is faster than one by one in a store of one pack.
+    pub fn find_all(&self, ids: &[ObjectId], mut each: impl FnMut(Option<Position>)) {
+        match &self.packs[..] {
+            [only] => only.find_all(ids, |local| each(local.map(Position))),
+            _ => ids.iter().for_each(|id| each(self.find(id))),
+        }
     }
 
     /// Makes later calls of [`Store::find`] faster, for walks that look up a good part of all objects.

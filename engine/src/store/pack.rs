@@ -86,6 +86,11 @@ impl Pack {
         self.index.find(id)
     }
 
+    /// Hands the entry of each of several objects to `each`; see [`super::Store::find_all`].
+    pub(super) fn find_all(&self, ids: &[ObjectId], each: impl FnMut(Option<u32>)) {
+        self.index.find_all(ids, each);
+    }
+
     /// Makes later calls of [`Pack::find`] faster, for those who will look up a good part of the objects. Takes a byte for
     /// each.
     pub fn prepare_find(&self) {

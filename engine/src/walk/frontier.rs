@@ -24,10 +24,9 @@ const EXPANDED: u8 = 1 << 2;
 /// It is an ancestor of all that is new, so nothing new is an ancestor of it.
 const BELOW: u8 = 1 << 3;
 
-/// How often the search for old commits goes on although dates say that it cannot reach a new one any more: so often,
-/// and once more for each new commit, up to the most. Git goes on five times.
-const LEAST_SLOP: usize = 5;
-const MOST_SLOP: usize = 32;
+/// How often the search for old commits goes on although dates say that it cannot reach a new one any more. Only for haves
+/// beside the new commits; what lies below these is not read. With Git's five, wrong clocks make it send more.
+const SLOP: u32 = 32;
 /// How often it goes on where only a commit that is older than its own parents says that it could still reach one. So
 /// many commits are read if a clock was wrong, and not all of history.
 const DOUBTFUL: u32 = 256;
@@ -438,7 +437,7 @@ struct End {
     floor: Option<Floor>,
     /// How many steps were made since the floor was computed.
     age: usize,
-    slop: usize,
+    slop: u32,
     doubtful: u32,
 }
 
@@ -466,7 +465,7 @@ impl End {
             return false;
         }
         self.slop += 1;
-        self.slop > (LEAST_SLOP + frontier.new).min(MOST_SLOP)
+        self.slop > SLOP
     }
 
     fn floor(&mut self, frontier: &Frontier) -> Floor {
@@ -485,13 +484,17 @@ impl End {
         for node in frontier.new_commits() {
             floor.generation = floor.generation.min(node.generation);
             floor.date = floor.date.min(node.date);
-            // Whatever reaches this commit reaches its parents, too, and was made after them.
-            let parents = node
-                .parents
-                .iter()
-                .map(|&parent| &frontier.nodes[parent as usize]);
-            let made = parents.map(|parent| parent.date).fold(node.date, i64::max);
-            floor.plausible = floor.plausible.min(made);
+            // Whatever reaches this commit reaches its parents, too, and was made after them. It is enough to look at
+            // commits without new parents, as everything new was made after one of these.
+            let parents = || {
+                node.parents
+                    .iter()
+                    .map(|&parent| &frontier.nodes[parent as usize])
+            };
+            if !parents().any(Node::is_new) {
+                let made = parents().map(|parent| parent.date).fold(node.date, i64::max);
+                floor.plausible = floor.plausible.min(made);
+            }
         }
         self.floor = Some(floor);
         self.age = 0;

@@ -28,6 +28,7 @@ mod tips;
 mod tree_cache;
 mod tree_reader;
 mod trees;
+mod visits;
 
 use gix_hash::ObjectId;
 
@@ -41,6 +42,7 @@ use history::History;
 use tips::Tips;
 
 use crate::notice;
+use crate::phase::Phase;
 use crate::progress::{Progress, Unit};
 use crate::store::Store;
 
@@ -113,6 +115,7 @@ fn enumerate_once(
     large: usize,
     progress: &dyn Progress,
 ) -> Result<Objects, Error> {
+    let mut phase = Phase::begin("enumerate");
     progress.begin("Finding objects", None, Unit::Objects);
     let haves = Tips::of(store, request.haves, &Tips::default(), true)?;
     let wants = Tips::of(store, request.wants, &haves, false)?;
@@ -129,6 +132,7 @@ fn enumerate_once(
     };
     let objects = chunks::follow(store, objects, progress)?;
     progress.end();
+    phase.objects(objects.len().into());
     Ok(objects)
 }
 

@@ -46,7 +46,6 @@ use report::Report;
 
 /// Runs `git-e2ee` with its arguments, its own name first, and returns how it ends.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
-    trace::start();
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
@@ -57,6 +56,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
         Err(error) => return Failure::usage(usage(&error, "git-e2ee")).report("git-e2ee"),
     };
     let Cli { global, command } = cli;
+    trace::start(global.trace_json);
     let (json, quiet) = (global.json, global.quiet);
     let app = App::new(global, Interrupt::watch());
     let result = run(&app, command);

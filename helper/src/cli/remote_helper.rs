@@ -28,7 +28,7 @@ use crate::remote::{FetchOptions, Local, PushOptions, refnames};
 
 /// Runs the program with its arguments, its own name left out, and returns how it ends.
 pub fn main(args: Vec<OsString>) -> Code {
-    trace::start();
+    trace::start(false);
     let interrupt = Interrupt::watch();
     match run(args, interrupt) {
         Ok(()) => Code::Done,

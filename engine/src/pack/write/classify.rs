@@ -339,7 +339,8 @@ mod tests {
                 stream.push_str(&format!(
                     "commit refs/heads/main\ncommitter Bob <bob@example.org> {commit} +0000\ndata 1\nx\n"
                 ));
-                for file in 0..SHARE / 2 {
+                // Later commits change a part of the files, so that trees are deltas of each other.
+                for file in (0..2 * SHARE).filter(|file| commit == 0 || file % 200 == commit) {
                     stream.push_str(&format!(
                         "M 100644 inline folder{}/{file}\ndata <<END\n{commit} {file}\nEND\n",
                         file % 50

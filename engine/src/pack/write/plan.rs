@@ -12,6 +12,7 @@ use super::recency::Order;
 use super::search::{self, Budget};
 use super::select::Selected;
 use super::{Error, Options, Plan, recency, threads};
+use crate::phase::Phase;
 use crate::progress::{Progress, Unit};
 use crate::store::{Position, Reader, Store};
 use crate::walk;
@@ -33,6 +34,8 @@ pub fn plan<'a>(
     options: &Options,
     progress: &dyn Progress,
 ) -> Result<Plan<'a>, Error> {
+    let mut phase = Phase::begin("plan");
+    phase.objects(members.len().into());
     let objects = Objects {
         store,
         loose: members.loose(),
