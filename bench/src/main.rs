@@ -70,8 +70,14 @@ enum Rows {
         #[arg(long)]
         json: bool,
     },
-    /// Big files and many small ones in a repository, beside plain Git with everything synced.
+    /// Big files and many small ones in a repository, beside plain Git with everything synced, and mkit.
     Chunks {
+        /// A repository of sources, two versions of which are measured as archives.
+        #[arg(long)]
+        source: Option<PathBuf>,
+        /// The program `mkit`; the default is the one on the PATH.
+        #[arg(long, value_name = "FILE")]
+        mkit: Option<PathBuf>,
         /// The folder of `git-chunk`; the default is this program's own.
         #[arg(long)]
         binaries: Option<PathBuf>,
@@ -179,13 +185,22 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             json
         }
         Rows::Chunks {
+            source,
+            mkit,
             binaries,
             huge,
             rounds,
             json,
         } => {
             let binary = own(binaries)?.join("git-chunk");
-            chunks::run(&binary, chunks::Sizes { huge }, rounds, &mut report)?;
+            let rows = chunks::Rows {
+                huge,
+                sources: source.map(|source| source.canonicalize()).transpose()?,
+                mkit: mkit.map(|mkit| mkit.canonicalize()).transpose()?,
+            };
+            for missing in chunks::run(&binary, &rows, rounds, &mut report)? {
+                eprintln!("ingot-bench: {missing} is not installed, so it is not in the table");
+            }
             json
         }
         Rows::Capture {

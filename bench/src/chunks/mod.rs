@@ -1,99 +1,64 @@
-//! Rows of chunked files: adding, editing and checking out big files and many small ones, beside plain Git.
+//! Rows of chunked files: adding, editing and checking out big files and many small ones, beside plain Git and mkit.
+
+mod content;
+mod tool;
+mod wire;
 
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::measure::{self, Error};
+use crate::measure::Error;
 use crate::report::Report;
 use crate::workload::{self, Noise};
+use content::{bytes, write_noise};
+use tool::{COMMIT, Tool};
 
-/// How large the largest file is, in MiB.
-#[derive(Debug, Clone, Copy)]
-pub struct Sizes {
-    /// Of the row about a very large file; 0 leaves it out.
-    pub huge: usize,
-}
-
-/// A tool that keeps files in a Git repository.
+/// What is measured beside the rows that are always there.
 #[derive(Debug, Clone)]
-enum Tool {
-    Git,
-    Chunk(PathBuf),
+pub struct Rows {
+    /// How large the largest file is, in MiB; 0 leaves its rows out.
+    pub huge: usize,
+    /// A repository of sources; two of its versions as archives are measured, too.
+    pub sources: Option<PathBuf>,
+    /// The program `mkit`; otherwise the one on the PATH, if there is one.
+    pub mkit: Option<PathBuf>,
 }
 
-impl Tool {
-    fn name(&self) -> &'static str {
-        match self {
-            Tool::Git => "git",
-            Tool::Chunk(_) => "ingot",
-        }
-    }
-
-    /// A shell in `repo` where `$T` is the tool. One shell for each row, whichever tool.
-    fn shell(&self, repo: &Path, script: &str) -> Command {
-        let mut command = workload::git(repo);
-        let mut shell = Command::new("sh");
-        shell.current_dir(repo).args(["-ec", script]);
-        for (key, value) in command.get_envs() {
-            if let Some(value) = value {
-                shell.env(key, value);
-            }
-        }
-        // Without it, Git's objects would not survive a power cut, and the tools would do different things.
-        shell.env("T", self.program()).env("GIT_CONFIG_COUNT", "9");
-        shell
-            .env("GIT_CONFIG_KEY_8", "core.fsync")
-            .env("GIT_CONFIG_VALUE_8", "all");
-        command.env_clear();
-        shell
-    }
-
-    fn program(&self) -> PathBuf {
-        match self {
-            Tool::Git => "git".into(),
-            Tool::Chunk(binary) => binary.clone(),
-        }
-    }
-
-    fn run(&self, repo: &Path, script: &str) -> Result<measure::Cost, Error> {
-        rustix::fs::sync();
-        measure::run(&mut self.shell(repo, script))
-    }
-
-    fn init(&self, repo: &Path) -> Result<measure::Cost, Error> {
-        make_folder(repo)?;
-        self.run(
-            repo,
-            match self {
-                Tool::Git => "$T init -q",
-                Tool::Chunk(_) => "$T init --track '*.bin' >/dev/null",
-            },
-        )
-    }
-}
-
-const COMMIT: &str = "$T add . && $T commit -q -m change";
-
-/// Measures all rows `rounds` times. `binary` is `git-chunk`.
-pub fn run(binary: &Path, sizes: Sizes, rounds: usize, report: &mut Report) -> Result<(), Error> {
-    let tools = [Tool::Git, Tool::Chunk(binary.to_owned())];
+/// Measures all rows `rounds` times. `binary` is `git-chunk`. Returns the peers that are not there.
+pub fn run(
+    binary: &Path,
+    rows: &Rows,
+    rounds: usize,
+    report: &mut Report,
+) -> Result<Vec<&'static str>, Error> {
+    let (tools, missing) = tool::find(binary, rows.mkit.clone());
+    let archives = match &rows.sources {
+        Some(sources) => Some(content::archives(sources)?),
+        None => None,
+    };
     for round in 0..rounds {
-        let room = TempDir::new().map_err(failed(Path::new("a temporary folder")))?;
-        for tool in &tools {
-            let folder = room.path().join(tool.name());
-            make_folder(&folder)?;
+        for number in 0..tools.len() {
+            // No tool always comes first.
+            let tool = &tools[(number + round) % tools.len()];
+            let room = TempDir::new().map_err(failed(Path::new("a temporary folder")))?;
+            let folder = room.path();
             hundred_mebibytes(tool, &folder.join("hundred"), round, report)?;
-            small_files(tool, &folder, round, report)?;
-            if sizes.huge > 0 {
-                huge(tool, &folder.join("huge"), sizes.huge, round, report)?;
+            small_files(tool, folder, round, report)?;
+            for mebibytes in [2, 100] {
+                wire::small_edit(tool, &folder.join(format!("wire-{mebibytes}")), mebibytes, report)?;
+            }
+            if let Some(archives) = &archives {
+                archive(tool, &folder.join("archive"), archives, report)?;
+            }
+            if rows.huge > 0 {
+                huge(tool, &folder.join("huge"), rows.huge, round, report)?;
             }
         }
     }
-    Ok(())
+    Ok(missing)
 }
 
 /// One file of 100 MiB that does not compress, and changes of it.
@@ -103,10 +68,18 @@ fn hundred_mebibytes(tool: &Tool, repo: &Path, round: usize, report: &mut Report
     let file = repo.join("file.bin");
     let mut noise = Noise::new(round as u64 + 1);
     write_noise(&file, 100, &mut noise)?;
+    let stored = || workload::bytes_in(&tool.store(repo));
+    let empty = stored()?;
     report.add("add + commit 100 MiB", name, tool.run(repo, COMMIT)?);
-    let stored = |repo: &Path| workload::bytes_in(&repo.join(".git"));
-    let first = stored(repo)?;
+    let first = stored()?;
     report.size("repository after 100 MiB", name, first);
+    report.size(
+        "of it beside the file",
+        name,
+        (first - empty).saturating_sub(100 << 20),
+    );
+    // The first one may have to look at a file that was added in the same instant.
+    tool.run(repo, "$T status >/dev/null")?;
     report.add("status", name, tool.run(repo, "$T status >/dev/null")?);
 
     let mut append = fs::OpenOptions::new()
@@ -121,25 +94,21 @@ fn hundred_mebibytes(tool: &Tool, repo: &Path, round: usize, report: &mut Report
     report.size(
         "growth after 1 MiB appended",
         name,
-        stored(repo)?.saturating_sub(first),
+        stored()?.saturating_sub(first),
     );
+    tool.go_back(repo)?;
+    report.add("checkout of the version with 1 MiB more", name, tool.go_on(repo)?);
 
     let mut content = fs::read(&file).map_err(failed(&file))?;
     content.insert(0, b'x');
     fs::write(&file, &content).map_err(failed(&file))?;
-    let before = stored(repo)?;
+    let before = stored()?;
     report.add("insert one byte at the start", name, tool.run(repo, COMMIT)?);
     report.size(
         "growth after one byte inserted",
         name,
-        stored(repo)?.saturating_sub(before),
+        stored()?.saturating_sub(before),
     );
-
-    let branch = workload::text(repo, &["symbolic-ref", "--short", "HEAD"])?;
-    let first_commit = workload::text(repo, &["rev-list", "--max-parents=0", "HEAD"])?;
-    tool.run(repo, &format!("$T checkout -q {first_commit}"))?;
-    let cost = tool.run(repo, &format!("$T checkout -q {branch}"))?;
-    report.add("checkout of the next version", name, cost);
 
     let now = std::time::SystemTime::now();
     let touched = fs::File::options()
@@ -170,14 +139,12 @@ fn small_files(tool: &Tool, folder: &Path, round: usize, report: &mut Report) ->
         report.size(
             &format!("repository after {row}"),
             name,
-            workload::bytes_in(&repo.join(".git"))?,
+            workload::bytes_in(&tool.store(&repo))?,
         );
         if count == 10_000 {
-            report.add(
-                "status in 10,000 files",
-                name,
-                tool.run(&repo, "$T status >/dev/null")?,
-            );
+            tool.run(&repo, "$T status >/dev/null")?;
+            let cost = tool.run(&repo, "$T status >/dev/null")?;
+            report.add("status in 10,000 files", name, cost);
             fs::write(repo.join("7/7.dat"), "changed").map_err(failed(&repo))?;
             report.add("one-file commit in 10,000 files", name, tool.run(&repo, COMMIT)?);
         }
@@ -192,27 +159,34 @@ fn huge(tool: &Tool, repo: &Path, mebibytes: usize, round: usize, report: &mut R
     write_noise(&file, mebibytes, &mut Noise::new(round as u64 + 99))?;
     let cost = tool.run(repo, COMMIT)?;
     report.add(&format!("add + commit {mebibytes} MiB"), name, cost);
-    fs::remove_file(&file).map_err(failed(&file))?;
-    let cost = tool.run(repo, "$T checkout -q -- huge.bin")?;
-    report.add(&format!("checkout of {mebibytes} MiB, warm"), name, cost);
+    for (state, warm) in [("cold", false), ("warm", true)] {
+        fs::remove_file(&file).map_err(failed(&file))?;
+        rustix::fs::sync();
+        tool::warm(&tool.store(repo), warm)?;
+        let cost = tool.restore(repo, "huge.bin")?;
+        report.add(&format!("checkout of {mebibytes} MiB, {state}"), name, cost);
+    }
     Ok(())
 }
 
-fn write_noise(path: &Path, mebibytes: usize, noise: &mut Noise) -> Result<(), Error> {
-    let mut file = fs::File::create(path).map_err(failed(path))?;
-    for _ in 0..mebibytes {
-        file.write_all(&bytes(1 << 20, noise)).map_err(failed(path))?;
+/// An archive of sources, which compresses, and that of a later version.
+fn archive(tool: &Tool, repo: &Path, archives: &[Vec<u8>; 2], report: &mut Report) -> Result<(), Error> {
+    let name = tool.name();
+    tool.init(repo)?;
+    let file = repo.join("sources.bin");
+    let mut stored = workload::bytes_in(&tool.store(repo))?;
+    report.size("the first archive itself", name, archives[0].len() as u64);
+    for (archive, what) in archives
+        .iter()
+        .zip(["an archive of sources", "a later version of it"])
+    {
+        fs::write(&file, archive).map_err(failed(&file))?;
+        report.add(&format!("add + commit {what}"), name, tool.run(repo, COMMIT)?);
+        let now = workload::bytes_in(&tool.store(repo))?;
+        report.size(&format!("growth by {what}"), name, now.saturating_sub(stored));
+        stored = now;
     }
-    file.sync_all().map_err(failed(path))
-}
-
-fn bytes(count: usize, noise: &mut Noise) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(count + 8);
-    while bytes.len() < count {
-        bytes.extend_from_slice(&noise.next().to_le_bytes());
-    }
-    bytes.truncate(count);
-    bytes
+    Ok(())
 }
 
 fn make_folder(path: &Path) -> Result<(), Error> {
