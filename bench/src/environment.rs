@@ -31,6 +31,13 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// Notes a peer that is not there, once.
+    pub fn miss(&mut self, peer: &str) {
+        if !self.missing.iter().any(|missing| missing == peer) {
+            self.missing.push(peer.to_owned());
+        }
+    }
+
     /// Reads the facts. `binaries` is the folder of the programs to measure.
     pub fn read(binaries: &Path) -> Environment {
         let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

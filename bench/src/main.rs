@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use ingot_bench::{capture, chunks, counts, engine, halves, probe, remote, report::Report, synthetic, tables};
+use ingot_bench::{
+    capture, chunks, counts, engine, halves, probe, remote, report::Report, synthetic, tables,
+};
 
 /// Measures Ingot beside plain Git and other peers. Run it with nothing else running.
 #[derive(Parser)]
@@ -73,8 +75,14 @@ enum Rows {
         #[arg(long)]
         json: bool,
     },
-    /// Big files and many small ones in a repository, beside plain Git with everything synced.
+    /// Big files and many small ones in a repository, beside plain Git with everything synced, and mkit.
     Chunks {
+        /// A repository of sources, two versions of which are measured as archives.
+        #[arg(long)]
+        source: Option<PathBuf>,
+        /// The program `mkit`; the default is the one on the PATH.
+        #[arg(long, value_name = "FILE")]
+        mkit: Option<PathBuf>,
         /// The folder of `git-chunk`; the default is this program's own.
         #[arg(long)]
         binaries: Option<PathBuf>,
@@ -136,6 +144,9 @@ struct Tables {
     /// Another folder with `git-e2ee` and `git-remote-e2ee`, measured beside them.
     #[arg(long)]
     peer: Option<PathBuf>,
+    /// The program `mkit`; otherwise the one on PATH, if there is one.
+    #[arg(long)]
+    mkit: Option<PathBuf>,
     /// How often everything is done anew; medians are reported.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -229,13 +240,22 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             json
         }
         Rows::Chunks {
+            source,
+            mkit,
             binaries,
             huge,
             rounds,
             json,
         } => {
             let binary = own(binaries)?.join("git-chunk");
-            chunks::run(&binary, chunks::Sizes { huge }, rounds, &mut report)?;
+            let rows = chunks::Rows {
+                huge,
+                sources: source.map(|source| source.canonicalize()).transpose()?,
+                mkit: mkit.map(|mkit| mkit.canonicalize()).transpose()?,
+            };
+            for missing in chunks::run(&binary, &rows, rounds, &mut report)? {
+                eprintln!("ingot-bench: {missing} is not installed, so it is not in the table");
+            }
             json
         }
         Rows::Capture {
@@ -266,6 +286,8 @@ fn all(arguments: Tables) -> Result<String, Box<dyn std::error::Error>> {
         binaries: own(arguments.binaries)?,
         own: std::env::current_exe()?,
         peer: arguments.peer.map(|folder| folder.canonicalize()).transpose()?,
+        real: arguments.source.is_some(),
+        mkit: arguments.mkit.map(|mkit| mkit.canonicalize()).transpose()?,
         source: tables::source(arguments.source, arguments.synthetic, &room)?,
         rounds: arguments.rounds,
         tiny: arguments.tiny,

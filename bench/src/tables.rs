@@ -51,6 +51,10 @@ pub struct Plan {
     pub peer: Option<PathBuf>,
     /// The repository, and in words what it is.
     pub source: (PathBuf, String),
+    /// It is a real one, so that archives of its versions say something.
+    pub real: bool,
+    /// The program `mkit`, when it is not on PATH.
+    pub mkit: Option<PathBuf>,
     /// How often each row is run.
     pub rounds: usize,
     /// One-line pushes in each round.
@@ -70,8 +74,11 @@ pub const SECTIONS: [&str; 5] = ["directory", "carrier", "engine", "capture", "c
 pub fn run(plan: &Plan, say: &dyn Fn(&str)) -> Result<Results, Box<dyn std::error::Error>> {
     let mut environment = Environment::read(&plan.binaries);
     let keyring = Keyring::new()?;
+    if plan.mkit.is_some() {
+        environment.missing.retain(|missing| missing != "mkit");
+    }
     if plan.peer.is_none() {
-        environment.missing.push("another git-e2ee".into());
+        environment.miss("another git-e2ee");
     }
     let tools = |storage: Storage| {
         let mut tools = vec![
@@ -121,8 +128,15 @@ pub fn run(plan: &Plan, say: &dyn Fn(&str)) -> Result<Results, Box<dyn std::erro
                 ("Snapshots of small files", CAPTURE, "cp")
             }
             _ => {
-                let sizes = chunks::Sizes { huge: plan.huge };
-                chunks::run(&plan.binaries.join("git-chunk"), sizes, plan.rounds, &mut report)?;
+                let rows = chunks::Rows {
+                    huge: plan.huge,
+                    sources: plan.real.then(|| plan.source.0.clone()),
+                    mkit: plan.mkit.clone(),
+                };
+                let binary = plan.binaries.join("git-chunk");
+                for peer in chunks::run(&binary, &rows, plan.rounds, &mut report)? {
+                    environment.miss(peer);
+                }
                 ("Big files and many small ones", CHUNKS, "git")
             }
         };

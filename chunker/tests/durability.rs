@@ -117,6 +117,35 @@ fn a_file_that_changes_while_it_is_read_is_refused() {
         .add(Source::open(&path).unwrap(), None, &changer)
         .unwrap_err();
     assert!(matches!(error, Error::Changed { .. }), "{error}");
+
+    // Also while it is compared with the version before, which is the same up to then.
+    struct Overwriter(std::path::PathBuf, std::sync::atomic::AtomicBool);
+    impl Progress for Overwriter {
+        fn advance(&self, _amount: u64) {}
+        fn interrupted(&self) -> bool {
+            if !self.1.swap(true, std::sync::atomic::Ordering::SeqCst) {
+                use std::os::unix::fs::FileExt as _;
+                let file = fs::OpenOptions::new().write(true).open(&self.0).unwrap();
+                file.write_all_at(b"changed", 10).unwrap();
+                // Whatever the clock's steps are.
+                let later = std::time::SystemTime::now() + std::time::Duration::from_secs(10);
+                file.set_modified(later).unwrap();
+            }
+            false
+        }
+    }
+    let content = noise(3, 6 << 20);
+    let before = add(&repo.objects(), durable::real(), &content).unwrap();
+    let store = repository.store().unwrap();
+    for content in [content.clone(), [b"in front".as_slice(), &content].concat()] {
+        fs::write(&path, &content).unwrap();
+        let mut writer = Writer::new(&repository, &store);
+        let overwriter = Overwriter(path.clone(), false.into());
+        let error = writer
+            .add(Source::open(&path).unwrap(), Some(&before), &overwriter)
+            .unwrap_err();
+        assert!(matches!(error, Error::Changed { .. }), "{error}");
+    }
 }
 
 #[test]
@@ -152,7 +181,8 @@ fn files_are_changed_in_place_where_that_is_safe() {
     // A file with a second name is not changed under that name.
     let other = repo.path().join("other");
     fs::hard_link(&path, &other).unwrap();
-    restore(&new, Some(&old));
+    let written = restore(&new, Some(&old));
+    assert!(written < 600_000, "the rest is copied, not made anew: {written}");
     assert!(fs::read(&path).unwrap() == new_content && fs::read(&other).unwrap() == old_content);
     // A file that does not hold what it is believed to hold comes out right nevertheless.
     fs::write(&path, noise(9, old_content.len())).unwrap();

@@ -285,6 +285,51 @@ fn an_interrupted_add_leaves_the_old_state() {
     assert_eq!(alone.status.code(), Some(1));
 }
 
+/// Git goes away in the middle of a file, or says nonsense: the program ends, and nothing has changed.
+#[test]
+fn an_interrupted_smudge_harms_nothing() {
+    use std::io::{Read as _, Write as _};
+    use std::process::Stdio;
+    let repo = ready(Format::Sha1);
+    repo.write("a.bin", noise(1, 5_000_000));
+    repo.commit_with_filter("one");
+    let pointer = git_ok(repo.path(), &["cat-file", "blob", "HEAD:a.bin"]) + "\n";
+    let before = kept_packs(&repo.git_dir());
+    let line = |text: &str| format!("{:04x}{text}\n", text.len() + 5);
+    let hello = line("git-filter-client")
+        + &line("version=2")
+        + "0000"
+        + &line("capability=smudge")
+        + "0000"
+        + &line("command=smudge")
+        + &line("pathname=a.bin")
+        + "0000"
+        + &format!("{:04x}{pointer}0000", pointer.len() + 4);
+    for taken in [0, 100, 200_000] {
+        let mut child = git::isolated(std::process::Command::new(program()), repo.path())
+            .arg("filter-process")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(hello.as_bytes()).unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let mut some = vec![0; taken];
+        stdout.read_exact(&mut some).unwrap();
+        drop(stdout);
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        assert!(!output.status.success(), "{taken}");
+    }
+    assert_eq!(kept_packs(&repo.git_dir()), before);
+    fs::remove_file(repo.path().join("a.bin")).unwrap();
+    git_ok(repo.path(), &["checkout", "-q", "--", "a.bin"]);
+    assert!(read(&repo, "a.bin") == noise(1, 5_000_000));
+    clean(repo.path());
+}
+
 trait Commit {
     fn commit_with_filter(&self, message: &str);
 }

@@ -27,7 +27,7 @@ fn target(source: &Repo, format: Format, configure: &[(&str, &str)]) -> (TempDir
     let what = Init {
         format: kind(format),
         branch: Some("main".to_owned()),
-        bare: false,
+        ..Init::default()
     };
     let work = temp.path().join("work");
     let mut repository = init(&work, &what).unwrap();

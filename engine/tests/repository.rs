@@ -432,6 +432,7 @@ fn new_repositories_are_what_git_would_make() {
                 bare,
                 format: kind(format),
                 branch: Some("trunk".to_owned()),
+                settings: Vec::new(),
             };
             let repository = init(&ours, &what).unwrap();
             assert_eq!(repository.format(), kind(format));

@@ -3,23 +3,25 @@
 //! Only packs that this program made are looked at, as their `.keep` files tell; Git takes care of the others. A pack of
 //! which nothing is needed goes; one of which a part is needed is replaced by the packs of what is needed, which is
 //! durable before the old one goes. Packs that are newer than the period of grace stay: somebody may be about to refer
-//! to them.
+//! to them. Where chunks of earlier versions are worth being stored as differences from later ones, packs are written anew
+//! for that.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use gix_hash::ObjectId;
-use ingot_engine::pack::create::{self, Creator, Encoder};
-use ingot_engine::pack::inflate::Level;
+use ingot_engine::pack::create::{self, Creator};
 use ingot_engine::progress::Progress;
 use ingot_engine::repository::Repository;
 use ingot_engine::store::{Cache, Pack, Store};
 
+use super::deltas::{Copier, Successors};
 use super::exchange::Source;
 use super::reach::{needed, reachable};
 use crate::Error;
 use crate::error::During as _;
-use crate::store::{KEEP, compresses, remove_chunks};
+use crate::store::{KEEP, remove_chunks};
 
 /// A pack is written anew only if at least one part in so many of its objects is garbage.
 const WORTH_IT: u32 = 10;
@@ -52,6 +54,10 @@ pub struct Collected {
     pub young: u64,
     /// Small packs that became one.
     pub united_packs: u64,
+    /// Chunks of earlier versions that became differences from later ones.
+    pub deltas: u64,
+    /// What that saves, in bytes; part of `freed`.
+    pub saved: u64,
 }
 
 /// Removes what neither references, logs, indexes, work trees nor the stash lead to.
@@ -63,17 +69,27 @@ pub fn collect(
     let _guard = remove_chunks(repository)?;
     let store = repository.store()?;
     let needed = needed(repository, &store, progress)?;
-    let mut collected = sweep(repository, &store, options, progress, &mut |id| {
+    let successors = Successors::find(repository, &store, progress)?;
+    let gain = successors.gain(&store, &|pack| {
+        is_candidate(repository, pack) && !is_young(pack.path(), options.grace)
+    })?;
+    let rewriting = Rewriting {
+        successors: &successors,
+        packs: &gain.packs,
+    };
+    let mut collected = sweep(repository, &store, options, rewriting, progress, &mut |id| {
         Ok(needed.contains(&store, id))
     })?;
-    if !options.dry_run {
-        collected.united_packs = unite_small(repository)?;
+    (collected.deltas, collected.saved) = (gain.chunks, gain.saved);
+    match options.dry_run {
+        true => collected.freed += gain.saved,
+        false => collected.united_packs = unite_small(repository, &successors)?,
     }
     Ok(collected)
 }
 
 /// Every command that adds makes a pack; many small ones slow everybody down.
-fn unite_small(repository: &Repository) -> Result<u64, Error> {
+fn unite_small(repository: &Repository, successors: &Successors) -> Result<u64, Error> {
     let store = repository.store()?;
     let small: Vec<PathBuf> = store
         .packs()
@@ -86,7 +102,7 @@ fn unite_small(repository: &Repository) -> Result<u64, Error> {
     if small.len() <= MOST_SMALL {
         return Ok(0);
     }
-    unite(repository, &small)?;
+    unite_with(repository, &small, successors)?;
     Ok(small.len() as u64)
 }
 
@@ -110,9 +126,9 @@ pub fn prune(
             ))
         })?
         .store()?;
-    let mut current = std::collections::HashSet::new();
+    let mut current = HashSet::new();
     if !all {
-        let mut lists = std::collections::HashSet::new();
+        let mut lists = HashSet::new();
         for (_, pointer) in reachable(repository, &store, false, progress)? {
             ingot_engine::chunked::reach(
                 &store,
@@ -131,7 +147,12 @@ pub fn prune(
         grace: Duration::ZERO,
         dry_run,
     };
-    sweep(repository, &store, options, progress, &mut |id| {
+    let successors = Successors::find(repository, &store, progress)?;
+    let rewriting = Rewriting {
+        successors: &successors,
+        packs: &HashSet::new(),
+    };
+    sweep(repository, &store, options, rewriting, progress, &mut |id| {
         if current.contains(id) {
             return Ok(true);
         }
@@ -147,10 +168,23 @@ pub fn prune(
     })
 }
 
+/// What is known beforehand of packs that are written anew.
+struct Rewriting<'a> {
+    successors: &'a Successors,
+    /// Packs, by number, that are written anew even if all of them is needed.
+    packs: &'a HashSet<usize>,
+}
+
+/// Whether the pack is one that this program made here.
+fn is_candidate(repository: &Repository, pack: &Pack) -> bool {
+    pack.path().starts_with(repository.objects_dir()) && is_ours(pack.path())
+}
+
 fn sweep(
     repository: &Repository,
     store: &Store,
     options: Collection,
+    rewriting: Rewriting<'_>,
     progress: &dyn Progress,
     needed: &mut dyn FnMut(&ObjectId) -> Result<bool, Error>,
 ) -> Result<Collected, Error> {
@@ -163,10 +197,10 @@ fn sweep(
         )
     };
     let mut creator = begin();
-    let mut encoder = Encoder::new(store.format(), Level::DEFAULT);
     let mut going: Vec<&Pack> = Vec::new();
-    for pack in store.packs() {
-        if !pack.path().starts_with(repository.objects_dir()) || !is_ours(pack.path()) {
+    let mut staying: Vec<ObjectId> = Vec::new();
+    for (number, pack) in store.packs().iter().enumerate() {
+        if !is_candidate(repository, pack) {
             continue;
         }
         collected.packs += 1;
@@ -178,27 +212,32 @@ fn sweep(
             return Err(Error::Interrupted);
         }
         let mut live = Vec::new();
+        let mut live_bytes = 0;
         for &local in pack.by_offset() {
             let id = pack.id(local).to_owned();
             if needed(&id)? {
                 live.push(id);
+                live_bytes += pack.end(local)? - pack.offset(local);
             }
         }
         let garbage = pack.len() - live.len() as u32;
-        if garbage == 0 || (!live.is_empty() && garbage < pack.len().div_ceil(WORTH_IT)) {
+        let worth_it = garbage > 0 && (live.is_empty() || garbage >= pack.len().div_ceil(WORTH_IT));
+        if !worth_it && !rewriting.packs.contains(&number) {
             continue;
         }
         collected.removed_packs += 1;
         collected.removed_objects += u64::from(garbage);
-        collected.freed += size(pack.path());
+        collected.freed += match options.dry_run {
+            true => size(pack.path()).saturating_sub(live_bytes),
+            false => size(pack.path()),
+        };
         going.push(pack);
-        if !options.dry_run {
-            copy(store, &live, &mut creator, &mut encoder)?;
-        }
+        staying.extend(live);
     }
     if options.dry_run {
         return Ok(collected);
     }
+    Copier::new(store, rewriting.successors).copy(&staying, &mut creator)?;
     // What is needed is durable in its new place before the old one goes.
     if !creator.is_empty()
         && let Some(created) = creator.finish_kept(KEEP)?
@@ -221,6 +260,10 @@ fn sweep(
 
 /// Makes one pack of several that one conversation has made. When that fails, they stay as they are.
 pub fn unite(repository: &Repository, packs: &[PathBuf]) -> Result<(), Error> {
+    unite_with(repository, packs, &Successors::default())
+}
+
+fn unite_with(repository: &Repository, packs: &[PathBuf], successors: &Successors) -> Result<(), Error> {
     if packs.len() < 2 {
         return Ok(());
     }
@@ -230,37 +273,16 @@ pub fn unite(repository: &Repository, packs: &[PathBuf]) -> Result<(), Error> {
         store.format(),
         &create::Options::default(),
     );
-    let mut encoder = Encoder::new(store.format(), Level::DEFAULT);
+    let mut ids: Vec<ObjectId> = Vec::new();
     for path in packs {
         let pack = Pack::open(path, store.format())?;
-        let ids: Vec<ObjectId> = pack
-            .by_offset()
-            .iter()
-            .map(|&local| pack.id(local).to_owned())
-            .collect();
-        copy(&store, &ids, &mut creator, &mut encoder)?;
+        ids.extend(pack.by_offset().iter().map(|&local| pack.id(local).to_owned()));
     }
+    Copier::new(&store, successors).copy(&ids, &mut creator)?;
     if let Some(created) = creator.finish_kept(KEEP)? {
         for path in packs.iter().filter(|path| **path != created.pack) {
             remove(path)?;
         }
-    }
-    Ok(())
-}
-
-/// Writes objects into another pack.
-fn copy(store: &Store, ids: &[ObjectId], creator: &mut Creator, encoder: &mut Encoder) -> Result<(), Error> {
-    let mut cache = Cache::new(4 << 20);
-    let mut bytes = Vec::new();
-    for id in ids {
-        let Some(kind) = store.read_verified(id, &mut cache, &mut bytes)? else {
-            continue;
-        };
-        let object = match compresses(&bytes) {
-            true => encoder.encode_as(*id, kind, &bytes),
-            false => encoder.store_as(*id, kind, &bytes),
-        };
-        creator.add(&object)?;
     }
     Ok(())
 }

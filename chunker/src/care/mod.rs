@@ -1,6 +1,7 @@
 //! Care of the chunks: what is here, what is needed, what is damaged, and how it gets from one repository to another.
 
 mod collect;
+mod deltas;
 mod exchange;
 mod fsck;
 mod migrate;

@@ -146,17 +146,27 @@ impl Counter {
                 // What is damaged or absent is the business of fsck.
                 Err(_) => return Ok((count, false)),
             };
-            let id = match source {
-                chunked::Source::Zeros => continue,
-                chunked::Source::Chunk(id) => id,
-                chunked::Source::Delta { delta, .. } => delta,
-            };
             count += 1;
-            if self.chunks.insert(id) {
-                self.bytes += length;
+            match source {
+                chunked::Source::Zeros => count -= 1,
+                chunked::Source::Chunk(id) => self.object(id, length),
+                chunked::Source::Delta { delta, base } => {
+                    for id in [delta, base] {
+                        let Some((_, size)) = store.header(&id)? else {
+                            return Ok((count, false));
+                        };
+                        self.object(id, size);
+                    }
+                }
             }
         }
         Ok((count, true))
+    }
+
+    fn object(&mut self, id: ObjectId, size: u64) {
+        if self.chunks.insert(id) {
+            self.bytes += size;
+        }
     }
 }
 

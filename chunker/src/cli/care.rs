@@ -114,15 +114,28 @@ fn publish(app: &App, repository: &Repository, source: &Source) -> Result<Report
 }
 
 fn collected(command: &str, done: &Collected, dry_run: bool) -> Report {
-    let verb = if dry_run { "would be removed" } else { "removed" };
+    let (verb, becoming) = match dry_run {
+        true => ("would be removed", "would become"),
+        false => ("removed", "became"),
+    };
+    let mut text = format!(
+        "{} objects in {} packs {verb}, {} freed; {} young packs spared\n",
+        done.removed_objects,
+        done.removed_packs,
+        bytes(done.freed),
+        done.young
+    );
+    if done.deltas > 0 {
+        // Memory takes everything.
+        let _ = writeln!(
+            text,
+            "{} chunks {becoming} differences from later ones, which saves {}",
+            done.deltas,
+            bytes(done.saved)
+        );
+    }
     Report::done(
-        format!(
-            "{} objects in {} packs {verb}, {} freed; {} young packs spared\n",
-            done.removed_objects,
-            done.removed_packs,
-            bytes(done.freed),
-            done.young
-        ),
+        text,
         json!({
             "command": command,
             "dry_run": dry_run,
@@ -132,6 +145,8 @@ fn collected(command: &str, done: &Collected, dry_run: bool) -> Report {
             "freed": done.freed,
             "young": done.young,
             "united_packs": done.united_packs,
+            "deltas": done.deltas,
+            "saved": done.saved,
         }),
     )
 }

@@ -40,17 +40,27 @@ pub fn install(repository: &mut Repository, args: &Install) -> Result<Report, Fa
 
 fn configure(repository: &mut Repository, program: &str) -> Result<(), Failure> {
     repository.edit_config(|edit| {
-        edit.set("filter.chunk.process", format!("{program} filter-process"))?;
-        edit.set("filter.chunk.required", "true")?;
-        edit.set("diff.chunk.textconv", format!("{program} textconv"))?;
-        edit.set("merge.chunk.name", "chunked files")?;
-        edit.set(
-            "merge.chunk.driver",
-            format!("{program} merge-driver %O %A %B %P"),
-        )?;
-        Ok::<(), repository::Error>(())
+        settings(program)
+            .into_iter()
+            .try_for_each(|(key, value)| edit.set(key, value))
     })?;
     Ok(())
+}
+
+/// What Git has to know of chunked files.
+fn settings(program: &str) -> Vec<(String, String)> {
+    [
+        ("filter.chunk.process", format!("{program} filter-process")),
+        ("filter.chunk.required", "true".to_owned()),
+        ("diff.chunk.textconv", format!("{program} textconv")),
+        ("merge.chunk.name", "chunked files".to_owned()),
+        (
+            "merge.chunk.driver",
+            format!("{program} merge-driver %O %A %B %P"),
+        ),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into()
 }
 
 fn remove(repository: &mut Repository) -> Result<Report, Failure> {
@@ -157,9 +167,9 @@ pub fn init(app: &App, args: &Init) -> Result<Report, Failure> {
             _ => gix_hash::Kind::Sha1,
         },
         branch: args.initial_branch.clone(),
+        settings: settings(PROGRAM),
     };
-    let mut repository = repository::init(&folder, &what)?;
-    configure(&mut repository, PROGRAM)?;
+    let repository = repository::init(&folder, &what)?;
     attributes::track(&repository, &args.track)?;
     Ok(Report::done(
         format!("made a repository in {}\n", repository.git_dir().display()),

@@ -1,17 +1,20 @@
 //! Cleans and smudges.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-use bstr::{BString, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
+use gix::index::entry::Stage;
 use ingot_engine::chunked::{self, Pointer, RestoreOptions, pointer_length};
 use ingot_engine::progress::Progress;
 use ingot_engine::repository::Repository;
-use ingot_engine::store::Store;
+use ingot_engine::store::{Cache, Store};
 
 use super::packets::Packets;
 use crate::Error;
+use crate::repo::Index;
 use crate::store::{Source, Writer, use_chunks};
 
 /// Files below this size stay as they are.
@@ -53,6 +56,7 @@ pub fn serve(
         progress,
         delayed: BTreeMap::new(),
         told: false,
+        index: OnceCell::new(),
     };
     loop {
         let Some(lines) = packets.lines().map_err(broken)? else {
@@ -137,6 +141,8 @@ struct Session<'r> {
     /// Files that were put off until their chunks are here.
     delayed: BTreeMap<BString, Pointer>,
     told: bool,
+    /// The index as it was when it was first needed; Git changes it when the conversation is over.
+    index: OnceCell<Option<Index>>,
 }
 
 impl Session<'_> {
@@ -155,8 +161,9 @@ impl Session<'_> {
             packets.write_all(&head).map_err(broken)?;
             return finish_content(packets);
         }
+        let before = self.before(request.path.as_bstr());
         let mut whole = head.as_slice().chain(&mut content);
-        let added = self.writer.add(Source::stream(&mut whole), None, self.progress);
+        let added = (self.writer).add(Source::stream(&mut whole), before.as_ref(), self.progress);
         content.drain().map_err(broken)?;
         // What is answered has to be durable, so each file has a pack of its own at first.
         let durable = added.and_then(|added| {
@@ -175,6 +182,20 @@ impl Session<'_> {
                 answer(packets, "error")
             }
         }
+    }
+
+    /// The version that the index has of a file. Content that is equal gets the same pointer again, whatever chunks and
+    /// deltas it was divided into, so that Git sees no change where there is none. In a conflict, this side's.
+    fn before(&self, path: &BStr) -> Option<Pointer> {
+        // Without an index that can be read there is no earlier version, and files are chunked all the same.
+        let index = self
+            .index
+            .get_or_init(|| Index::read(self.repository).ok())
+            .as_ref()?;
+        let entry = [Stage::Unconflicted, Stage::Ours]
+            .into_iter()
+            .find_map(|stage| index.state.entry_by_path_and_stage(path, stage))?;
+        chunked::read_pointer(&self.store, &entry.id, &mut Cache::new(0)).ok()?
     }
 
     /// All files are here, so their small packs become one.

@@ -5,7 +5,9 @@
 //! has already are not written. Memory does not grow with the file.
 
 mod cutter;
+mod earlier;
 mod guard;
+mod guided;
 mod lists;
 mod probe;
 mod source;

@@ -16,7 +16,9 @@ use ingot_engine::repository::Repository;
 use ingot_engine::store::{Cache, Pack, Store};
 use rayon::prelude::*;
 
-use super::cutter::{Cutter, SEGMENT, Segment};
+use super::cutter::{Cutter, Segment};
+use super::earlier::{self, Earlier};
+use super::guided::{self, Guide};
 use super::lists::Lists;
 use super::probe::compresses;
 use super::source::Source;
@@ -24,6 +26,12 @@ use crate::{Error, cut};
 
 /// So many objects are in one pack at most; the tables for a pack are in memory while it is made.
 const MOST_OBJECTS: u32 = 400_000;
+/// Bytes that are cut together where a file differs from the version before: more than the largest chunk.
+const FOLLOWED: usize = 1 << 20;
+/// A pack for so many bytes does not fit in memory.
+const LARGE: u64 = 24 << 20;
+/// A chunk is a little shorter on average, so that the announced number of objects is reached.
+const LIKELY_CHUNK: u64 = 80 * 1024;
 /// Packs that are older are made to look new when something in them is used again, so that nobody collects them.
 const FRESH: Duration = Duration::from_secs(60 * 60);
 /// What the `.keep` files of chunk packs say.
@@ -52,6 +60,8 @@ pub struct Writer<'s> {
     freshened: HashSet<usize>,
     new_objects: u64,
     new_bytes: u64,
+    /// Bytes of the file that are still to be chunked, as far as that is known.
+    ahead: u64,
 }
 
 impl std::fmt::Debug for Writer<'_> {
@@ -80,13 +90,15 @@ impl<'s> Writer<'s> {
             freshened: HashSet::new(),
             new_objects: 0,
             new_bytes: 0,
+            ahead: 0,
         }
     }
 
     /// Chunks a file and returns its pointer. Nothing counts before [`Writer::finish`].
     ///
     /// `before` is the version that stood there earlier: content that is equal to it as a whole, or begins with it, is
-    /// recognised by its BLAKE3 alone.
+    /// recognised by its BLAKE3 alone, and chunks that differ little from those that stood in their place are stored as
+    /// deltas.
     pub fn add(
         &mut self,
         mut source: Source<'_>,
@@ -109,142 +121,128 @@ impl<'s> Writer<'s> {
         before: Option<&Pointer>,
         progress: &dyn Progress,
     ) -> Result<Pointer, Error> {
-        let mut lists = Lists::default();
+        let mut file = Assembly {
+            lists: Lists::default(),
+            earlier: before.map(|before| Earlier::new(self.store, before)),
+        };
         let mut hasher = blake3::Hasher::new();
+        let mut from = 0;
+        let mut known = None;
         if let (Some(before), Some(size)) = (before, source.size())
-            && size >= before.size
-            && before.size > 0
-            && let Some(begun) = self.begins_with(source, before, size)?
+            && self.is_here(before)
         {
-            if size == before.size {
-                return Ok(*before);
+            match guided::find(self.store, source, before, size, progress)? {
+                Some(guided::Found::Same) => return Ok(*before),
+                Some(guided::Found::Alike(guide)) => {
+                    self.take_over(guide.head(), &mut file.lists)?;
+                    from = guide.start();
+                    known = guide.blake3;
+                    match known {
+                        Some(_) => self.follow(source, &guide, &mut file, progress)?,
+                        None => hasher = guide.hasher,
+                    }
+                }
+                None => {}
             }
-            // All but the last chunk stand as they are; that one may have ended only because the file did.
-            hasher = begun;
-            let last = self.take_over(before, &mut lists)?;
-            let hashed = before.size;
-            source.seek(last);
-            self.run(source, &mut lists, &mut hasher, hashed, progress)?;
-        } else {
-            source.seek(0);
-            self.run(source, &mut lists, &mut hasher, 0, progress)?;
         }
-        let (list, size) = lists.finish(&mut |bytes: &[u8]| self.put_list(bytes))?;
-        Ok(Pointer {
-            size,
-            blake3: hasher.finalize(),
-            list,
+        if known.is_none() {
+            source.seek(from);
+            self.run(source, &mut file, &mut hasher, from, progress)?;
+        }
+        let (list, size) = file.lists.finish(&mut |bytes: &[u8]| self.put_list(bytes))?;
+        let blake3 = known.unwrap_or_else(|| hasher.finalize());
+        // The same content can be divided into chunks and deltas in more than one way.
+        match before {
+            Some(before) if before.size == size && before.blake3 == blake3 && self.is_here(before) => {
+                Ok(*before)
+            }
+            _ => Ok(Pointer { size, blake3, list }),
+        }
+    }
+
+    /// True if every part of a version is here.
+    fn is_here(&self, version: &Pointer) -> bool {
+        Pieces::new(self.store, version).all(|piece| match piece.map(|piece| piece.source) {
+            Ok(chunked::Source::Chunk(id)) => self.is_known(&id),
+            Ok(chunked::Source::Delta { delta, base }) => self.is_known(&delta) && self.is_known(&base),
+            Ok(chunked::Source::Zeros) => true,
+            Err(_) => false,
         })
     }
 
-    /// Whether the file begins with what `before` stands for, and everything of that is here; the hasher has its bytes.
-    fn begins_with(
+    /// Takes entries over from an earlier version.
+    fn take_over(&mut self, pieces: &[Piece], lists: &mut Lists) -> Result<(), Error> {
+        for piece in pieces {
+            let length = piece.length;
+            let entry = match piece.source {
+                chunked::Source::Chunk(id) => Entry::Chunk { length, id },
+                chunked::Source::Delta { delta, base } => Entry::Delta { length, delta, base },
+                chunked::Source::Zeros => Entry::Zeros { length },
+            };
+            lists.push(entry, &mut |bytes: &[u8]| self.put_list(bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Cuts where the file differs from the version before until a cut of that one comes again; what follows is known.
+    fn follow(
         &mut self,
         source: &mut Source<'_>,
-        before: &Pointer,
-        size: u64,
-    ) -> Result<Option<blake3::Hasher>, Error> {
-        if size > before.size && !self.first_chunk_is_same(source, before)? {
-            return Ok(None);
-        }
-        let mut hasher = blake3::Hasher::new();
-        let mut buffer = Vec::new();
-        source.seek(0);
-        while source.position() < before.size {
-            buffer.clear();
-            let wanted = usize::try_from(before.size - source.position())
-                .unwrap_or(usize::MAX)
-                .min(SEGMENT);
-            source.fill(&mut buffer, wanted)?;
-            if buffer.len() < wanted {
-                return Ok(None);
+        guide: &Guide,
+        file: &mut Assembly<'_>,
+        progress: &dyn Progress,
+    ) -> Result<(), Error> {
+        let mut at = guide.start();
+        let mut bytes = Vec::new();
+        loop {
+            if progress.interrupted() {
+                return Err(Error::Interrupted);
             }
-            hasher.update_rayon(&buffer);
-        }
-        if hasher.finalize() != before.blake3 {
-            return Ok(None);
-        }
-        // Equal content is of no use if its chunks are elsewhere: then they are made again.
-        for piece in Pieces::new(self.store, before) {
-            match piece {
-                Ok(Piece {
-                    source: chunked::Source::Chunk(id),
-                    ..
-                }) => {
-                    if !self.is_known(&id) {
-                        return Ok(None);
-                    }
-                }
-                Ok(Piece {
-                    source: chunked::Source::Zeros,
-                    ..
-                }) => {}
-                _ => return Ok(None),
+            if let Some(rest) = guide.rest(at) {
+                return self.take_over(rest, &mut file.lists);
             }
-        }
-        Ok(Some(hasher))
-    }
-
-    /// A quick look that saves hashing a file whose very beginning is different.
-    fn first_chunk_is_same(&self, source: &mut Source<'_>, before: &Pointer) -> Result<bool, Error> {
-        let Some(Ok(first)) = Pieces::new(self.store, before).next() else {
-            return Ok(false);
-        };
-        if first.length > cut::LARGEST as u64 {
-            return Ok(true);
-        }
-        let (mut stored, mut here) = (Vec::new(), Vec::new());
-        if first.read(self.store, &mut Cache::new(0), &mut stored).is_err() {
-            return Ok(false);
-        }
-        source.seek(0);
-        source.fill(&mut here, stored.len())?;
-        Ok(here == stored)
-    }
-
-    /// Takes all entries but the last over from an earlier version; returns where that one starts.
-    fn take_over(&mut self, before: &Pointer, lists: &mut Lists) -> Result<u64, Error> {
-        let store = self.store;
-        let mut held: Option<Piece> = None;
-        for piece in Pieces::new(store, before) {
-            if let Some(piece) = held.replace(piece?) {
-                let entry = match piece.source {
-                    chunked::Source::Chunk(id) => Entry::Chunk {
-                        length: piece.length,
-                        id,
-                    },
-                    chunked::Source::Delta { delta, base } => Entry::Delta {
-                        length: piece.length,
-                        delta,
-                        base,
-                    },
-                    chunked::Source::Zeros => Entry::Zeros { length: piece.length },
-                };
-                lists.push(entry, &mut |bytes: &[u8]| self.put_list(bytes))?;
+            source.seek(at);
+            bytes.clear();
+            let ended = source.fill(&mut bytes, FOLLOWED)?;
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            let mut lengths = Vec::new();
+            cut::all(&bytes, ended, &mut lengths);
+            let mut used = 0;
+            let wanted = lengths.iter().take_while(|length| {
+                let again = used > 0 && guide.rest(at + used as u64).is_some();
+                used += if again { 0 } else { **length };
+                !again
+            });
+            let wanted = wanted.count();
+            lengths.truncate(wanted);
+            bytes.truncate(used);
+            at += used as u64;
+            let segment = Segment::Bytes {
+                bytes: std::mem::take(&mut bytes),
+                lengths,
+                used,
+            };
+            self.segment(&segment, file)?;
+            progress.advance(used as u64);
+            if let Segment::Bytes { bytes: memory, .. } = segment {
+                bytes = memory;
             }
         }
-        Ok(held.map_or(0, |piece| match piece.source {
-            // Zeros may be many chunks; what was not a whole one may have become part of another.
-            chunked::Source::Zeros => {
-                let whole = piece.length / cut::zero_length() as u64 * cut::zero_length() as u64;
-                if whole > 0 {
-                    lists.add_zeros(whole);
-                }
-                piece.offset + whole
-            }
-            _ => piece.offset,
-        }))
     }
 
     /// Cuts, hashes and stores what `source` has from its position on. `hashed` bytes of the file are in the hasher.
     fn run(
         &mut self,
         source: &mut Source<'_>,
-        lists: &mut Lists,
+        file: &mut Assembly<'_>,
         hasher: &mut blake3::Hasher,
         hashed: u64,
         progress: &dyn Progress,
     ) -> Result<(), Error> {
+        self.ahead = source.size().unwrap_or(0).saturating_sub(source.position());
+        self.announce();
         let mut cutter = Cutter {
             source,
             hasher,
@@ -260,7 +258,7 @@ impl<'s> Writer<'s> {
             }
             let (next, done) = match &ready {
                 None => (cutter.next(), Ok(())),
-                Some(segment) => rayon::join(|| cutter.next(), || self.segment(segment, lists)),
+                Some(segment) => rayon::join(|| cutter.next(), || self.segment(segment, file)),
             };
             done?;
             if let Some(Segment::Bytes { bytes, used, .. }) = ready.take() {
@@ -275,37 +273,81 @@ impl<'s> Writer<'s> {
     }
 
     /// Stores the chunks of a segment.
-    fn segment(&mut self, segment: &Segment, lists: &mut Lists) -> Result<(), Error> {
+    fn segment(&mut self, segment: &Segment, file: &mut Assembly<'_>) -> Result<(), Error> {
         let (bytes, lengths) = match segment {
             Segment::Zeros(length) => {
-                return lists.push(Entry::Zeros { length: *length }, &mut |bytes: &[u8]| {
+                return (file.lists).push(Entry::Zeros { length: *length }, &mut |bytes: &[u8]| {
                     self.put_list(bytes)
                 });
             }
             Segment::Bytes { bytes, lengths, .. } => (bytes, lengths),
         };
         let mut rest = bytes.as_slice();
-        let mut chunks: Vec<&[u8]> = Vec::with_capacity(lengths.len());
+        let mut offset = file.lists.size();
+        let mut chunks: Vec<Chunk<'_>> = Vec::with_capacity(lengths.len());
         for length in lengths {
-            let (chunk, next) = rest.split_at(*length);
-            chunks.push(chunk);
+            let (bytes, next) = rest.split_at(*length);
+            chunks.push(Chunk {
+                bytes,
+                offset,
+                bases: Vec::new(),
+            });
+            offset += *length as u64;
             rest = next;
         }
         let share = chunks.len().div_ceil(rayon::current_num_threads() * 2).max(1);
         let format = self.store.format();
         let (store, finished) = (self.store, &self.finished);
+        let named: Vec<Named> = match &mut file.earlier {
+            // What is new is looked for in the version before.
+            Some(earlier) if earlier.is_worth_trying() => {
+                let named: Vec<Vec<Named>> = chunks
+                    .par_chunks(share)
+                    .map(|chunks| {
+                        let encoder = Encoder::new(format, Level::DEFAULT);
+                        let named = |chunk: &Chunk<'_>| name(store, finished, &encoder, chunk.bytes);
+                        chunks.iter().map(named).collect()
+                    })
+                    .collect();
+                let named: Vec<Named> = named.into_iter().flatten().collect();
+                for (named, chunk) in named.iter().zip(&mut chunks) {
+                    match named {
+                        Named::Known(id) => earlier.met(chunk.offset, id),
+                        Named::New(_) => chunk.bases = earlier.bases(chunk.offset, chunk.bytes.len() as u64),
+                        Named::Zeros => {}
+                    }
+                }
+                named
+            }
+            _ => Vec::new(),
+        };
         let made: Vec<Vec<Made>> = chunks
             .par_chunks(share)
-            .map(|chunks| {
+            .enumerate()
+            .map(|(number, chunks)| {
                 let mut encoder = Encoder::new(format, Level::DEFAULT);
+                let named = named.get(number * share..).unwrap_or_default();
                 chunks
                     .iter()
-                    .map(|chunk| make(store, finished, &mut encoder, chunk))
+                    .enumerate()
+                    .map(|(number, chunk)| {
+                        let named = match named.get(number) {
+                            Some(named) => *named,
+                            None => name(store, finished, &encoder, chunk.bytes),
+                        };
+                        make(store, &mut encoder, named, chunk)
+                    })
                     .collect()
             })
             .collect();
         for (made, chunk) in made.into_iter().flatten().zip(&chunks) {
-            let length = chunk.len() as u64;
+            let length = chunk.bytes.len() as u64;
+            self.ahead = self.ahead.saturating_sub(length);
+            if let Some(earlier) = &mut file.earlier
+                && !chunk.bases.is_empty()
+            {
+                earlier.tried(matches!(made, Made::Delta { .. }));
+            }
             let entry = match made {
                 Made::Zeros => Entry::Zeros { length },
                 Made::Known(id) => {
@@ -321,8 +363,21 @@ impl<'s> Writer<'s> {
                         id: object.id,
                     }
                 }
+                Made::Delta { object, base } => {
+                    self.freshen(&base);
+                    if self.is_known(&object.id) {
+                        self.freshen(&object.id);
+                    } else if self.add_object(&object)? {
+                        self.new_bytes += object.size;
+                    }
+                    Entry::Delta {
+                        length,
+                        delta: object.id,
+                        base,
+                    }
+                }
             };
-            lists.push(entry, &mut |bytes: &[u8]| self.put_list(bytes))?;
+            file.lists.push(entry, &mut |bytes: &[u8]| self.put_list(bytes))?;
         }
         Ok(())
     }
@@ -368,11 +423,22 @@ impl<'s> Writer<'s> {
         Ok(id)
     }
 
+    /// Announces how many objects the pack will have if it is going to be large: it begins with their number, and its
+    /// checksum covers that. An announcement that is too low makes one more pack; one that is too high costs reading the
+    /// pack again.
+    fn announce(&mut self) {
+        if self.ahead >= LARGE {
+            let chunks = (self.ahead / LIKELY_CHUNK).min(u64::from(MOST_OBJECTS)) as u32;
+            self.creator.expect(self.creator.len() + chunks);
+        }
+    }
+
     fn add_object(&mut self, object: &Object) -> Result<bool, Error> {
-        if self.creator.len() >= MOST_OBJECTS {
+        if self.creator.len() >= MOST_OBJECTS || self.creator.is_full() {
             let next = begin(&self.objects, self.store.format(), &self.fs);
             let full = std::mem::replace(&mut self.creator, next);
             self.complete(full)?;
+            self.announce();
         }
         let added = self.creator.add(object)?;
         self.new_objects += u64::from(added);
@@ -432,15 +498,54 @@ fn is_stored(store: &Store, finished: &[Pack], id: &ObjectId) -> bool {
     store.find(id).is_some() || finished.iter().any(|pack| pack.find(id).is_some())
 }
 
-/// Hashes a chunk, and compresses it if it is new.
-fn make(store: &Store, finished: &[Pack], encoder: &mut Encoder, chunk: &[u8]) -> Made {
+/// A file in the making.
+struct Assembly<'s> {
+    lists: Lists,
+    /// The version that stood there before.
+    earlier: Option<Earlier<'s>>,
+}
+
+struct Chunk<'b> {
+    bytes: &'b [u8],
+    offset: u64,
+    /// Chunks that it may differ little from.
+    bases: Vec<ObjectId>,
+}
+
+/// What a chunk is called, if it has a name.
+#[derive(Clone, Copy)]
+enum Named {
+    Zeros,
+    Known(ObjectId),
+    New(ObjectId),
+}
+
+fn name(store: &Store, finished: &[Pack], encoder: &Encoder, chunk: &[u8]) -> Named {
     if cut::is_zero(chunk) {
-        return Made::Zeros;
+        return Named::Zeros;
     }
     let id = encoder.id(Kind::Blob, chunk);
     match is_stored(store, finished, &id) {
-        true => Made::Known(id),
-        false => Made::New(encode(encoder, id, chunk)),
+        true => Named::Known(id),
+        false => Named::New(id),
+    }
+}
+
+/// Makes a delta of a new chunk, or compresses it.
+fn make(store: &Store, encoder: &mut Encoder, named: Named, chunk: &Chunk<'_>) -> Made {
+    match named {
+        Named::Zeros => Made::Zeros,
+        Named::Known(id) => Made::Known(id),
+        Named::New(id) => {
+            if !chunk.bases.is_empty()
+                && let Some((delta, base)) =
+                    earlier::delta(store, &mut Cache::new(0), &chunk.bases, chunk.bytes)
+            {
+                let object = encode(encoder, encoder.id(Kind::Blob, &delta), &delta);
+                return Made::Delta { object, base };
+            }
+            Made::New(encode(encoder, id, chunk.bytes))
+        }
     }
 }
 
@@ -459,4 +564,9 @@ enum Made {
     Zeros,
     Known(ObjectId),
     New(Object),
+    /// A small difference from a chunk that is here.
+    Delta {
+        object: Object,
+        base: ObjectId,
+    },
 }

@@ -1,9 +1,11 @@
 //! From pointers to files of the work tree.
 //!
 //! A file is written under a temporary name, verified, and renamed, so that it is the old one or the new one. Where the
-//! file that is there is known to hold a version that differs little, it is changed in place instead; a note in the
-//! repository tells the next command to finish the job if this one could not.
+//! file that is there is known to hold a version that differs little, what it has is used: its blocks are shared with the
+//! new file where the file system can do that; otherwise it is changed in place, and a note in the repository tells the
+//! next command to finish the job if this one could not; a file that must stay as it is is copied.
 
+mod copy;
 mod journal;
 
 use std::fs::{File, Metadata, OpenOptions};
@@ -43,17 +45,59 @@ pub fn restore(
     journal: Option<&Journal>,
     progress: &dyn Progress,
 ) -> Result<(Metadata, u64), Error> {
-    if let (Some(old), Some(journal)) = (target.holds, journal)
+    if let Some(old) = target.holds
         && pointer.size.min(old.size) >= WORTH_PATCHING
-        && let Some(done) = patch(store, (old, pointer), target, journal, progress)?
+        // Old lists that cannot be read any more are no help.
+        && chunked::differs_little(store, old, pointer).unwrap_or(false)
     {
-        return Ok(done);
+        let versions = (old, pointer);
+        if let Some(done) = patched_copy(store, versions, target, copy::share, progress)? {
+            return Ok(done);
+        }
+        if let Some(journal) = journal
+            && let Some(done) = patch(store, versions, target, journal, progress)?
+        {
+            return Ok(done);
+        }
+        if let Some(done) = patched_copy(store, versions, target, copy::copy, progress)? {
+            return Ok(done);
+        }
     }
     let options = RestoreOptions { progress };
     let mut temporary = Temporary::create(target)?;
     let restored = chunked::restore(store, pointer, &temporary.file, &temporary.path, &options)?;
     let meta = temporary.publish(target.path)?;
     Ok((meta, restored.written))
+}
+
+/// Makes a copy of the file that is there and changes that. `None` if that cannot be done.
+fn patched_copy(
+    store: &Store,
+    (old, new): (&Pointer, &Pointer),
+    target: &Target<'_>,
+    copy: fn(&File, &File, u64) -> std::io::Result<()>,
+    progress: &dyn Progress,
+) -> Result<Option<(Metadata, u64)>, Error> {
+    let Ok(from) = File::open(target.path) else {
+        return Ok(None);
+    };
+    if !from
+        .metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.len() == old.size)
+    {
+        return Ok(None);
+    }
+    let mut temporary = Temporary::create(target)?;
+    if copy(&from, &temporary.file, old.size).is_err() {
+        return Ok(None);
+    }
+    let options = RestoreOptions { progress };
+    match chunked::patch(store, (old, new), &temporary.file, &temporary.path, &options) {
+        Ok(Some(restored)) => Ok(Some((temporary.publish(target.path)?, restored.written))),
+        Err(error @ chunked::Error::Interrupted) => Err(error.into()),
+        // The file was not what it was believed to be, or something is missing: that is told when it is written anew.
+        Ok(None) | Err(_) => Ok(None),
+    }
 }
 
 /// Changes the file in place. `None` if that cannot be done or would gain nothing; the file is as it was then.

@@ -32,7 +32,7 @@ pub use list::{
 };
 pub use pieces::{Piece, Pieces, Source};
 pub use pointer::{Pointer, pointer_length};
-pub use restore::{Options as RestoreOptions, Restored, patch, restore, write_to};
+pub use restore::{Options as RestoreOptions, Restored, differs_little, patch, restore, write_to};
 pub use verify::{Fault, verify};
 
 /// The attribute value that makes a file a chunked one: `filter=chunk`.

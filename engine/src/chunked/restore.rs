@@ -170,6 +170,11 @@ pub fn patch(
     }))
 }
 
+/// True if [`patch`] would not refuse because too much differs.
+pub fn differs_little(store: &Store, old: &Pointer, new: &Pointer) -> Result<bool, Error> {
+    Ok(differences(store, old, new)?.is_some())
+}
+
 /// The pieces of `new` that `old` does not have in the same place. `None` if they are too much of the file.
 fn differences(store: &Store, old: &Pointer, new: &Pointer) -> Result<Option<Vec<Piece>>, Error> {
     let mut before = Pieces::new(store, old).peekable();

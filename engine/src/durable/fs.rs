@@ -32,6 +32,11 @@ pub trait Handle: Write + Send {
 pub trait Fs: Send + Sync {
     /// Creates a file that must not exist yet, with `mode` as Unix permissions (less the umask).
     fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn Handle>>;
+    /// [`create_new`](Self::create_new) for a file of many mebibytes that is not read soon: it may go to the disk past the
+    /// page cache.
+    fn create_large(&self, path: &Path, mode: u32) -> io::Result<Box<dyn Handle>> {
+        self.create_new(path, mode)
+    }
     /// Opens a file for writing at its end, creating it if it is absent.
     fn append(&self, path: &Path, mode: u32) -> io::Result<Box<dyn Handle>>;
     /// The whole content of a file.
@@ -115,12 +120,21 @@ fn with_mode(options: &mut OpenOptions, mode: u32) {
 #[cfg(not(unix))]
 fn with_mode(_options: &mut OpenOptions, _mode: u32) {}
 
+fn create(path: &Path, mode: u32) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    with_mode(&mut options, mode);
+    options.open(path)
+}
+
 impl Fs for Real {
     fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn Handle>> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        with_mode(&mut options, mode);
-        Ok(Box::new(RealHandle(options.open(path)?)))
+        Ok(Box::new(RealHandle(create(path, mode)?)))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn create_large(&self, path: &Path, mode: u32) -> io::Result<Box<dyn Handle>> {
+        Ok(Box::new(super::direct::Direct::new(create(path, mode)?)))
     }
 
     fn append(&self, path: &Path, mode: u32) -> io::Result<Box<dyn Handle>> {

@@ -11,6 +11,8 @@
 //! | a file that others edit as well, under Git's `.lock` | [`Lock`] |
 //! | folders | [`create_dirs`] |
 
+#[cfg(target_os = "linux")]
+mod direct;
 mod fs;
 mod lock;
 mod staged;
@@ -70,18 +72,21 @@ impl<T> Context<T> for io::Result<T> {
 /// Syncs files, all at once: file systems that keep a journal write it once for several that wait together. Returns the
 /// first failure in the order of `paths`.
 pub fn sync_files(fs: &dyn Fs, paths: &[PathBuf]) -> Result<(), Error> {
-    let Some((first, others)) = paths.split_first() else {
-        return Ok(());
-    };
+    sync_all(fs, paths, &[])
+}
+
+/// [`sync_files`], and the names in folders with them: for what only counts when a name that is made later leads to it.
+pub fn sync_all(fs: &dyn Fs, files: &[PathBuf], folders: &[PathBuf]) -> Result<(), Error> {
+    let file = |path: &PathBuf| fs.sync_file(path).during("sync", path);
+    let folder = |path: &PathBuf| fs.sync_dir(path).during("sync folder", path);
     std::thread::scope(|scope| {
-        let others: Vec<_> = others
-            .iter()
-            .map(|path| (path, scope.spawn(|| fs.sync_file(path))))
-            .collect();
-        let mut result = fs.sync_file(first).during("sync", first);
-        for (path, other) in others {
+        let mut others = Vec::with_capacity(files.len() + folders.len());
+        others.extend(files.iter().skip(1).map(|path| scope.spawn(move || file(path))));
+        others.extend(folders.iter().map(|path| scope.spawn(move || folder(path))));
+        let mut result = files.first().map_or(Ok(()), file);
+        for other in others {
             let synced = match other.join() {
-                Ok(synced) => synced.during("sync", path),
+                Ok(synced) => synced,
                 Err(panic) => std::panic::resume_unwind(panic),
             };
             result = result.and(synced);
@@ -159,6 +164,24 @@ pub fn create_dirs(fs: &dyn Fs, path: &Path, mode: u32) -> Result<(), Error> {
     fs.sync_dir(at).during("sync folder", at)
 }
 
+/// Hands a large file that was just written to `sink`, front to back, without filling the page cache with it where that
+/// can be avoided.
+pub(crate) fn read_through(path: &Path, sink: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    return direct::read_through(path, sink);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let mut file = std::fs::File::open(path)?;
+        let mut piece = vec![0; 1 << 20];
+        loop {
+            match io::Read::read(&mut file, &mut piece)? {
+                0 => return Ok(()),
+                count => sink(&piece[..count]),
+            }
+        }
+    }
+}
+
 /// The folder that holds `path`.
 pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {
@@ -174,12 +197,33 @@ pub(crate) fn create_unique(
     prefix: &std::ffi::OsStr,
     mode: u32,
 ) -> Result<(PathBuf, Box<dyn Handle>), Error> {
+    unique_by(folder, prefix, &|path| fs.create_new(path, mode))
+}
+
+/// [`create_unique`] for a file that is going to be large.
+pub(crate) fn create_unique_large(
+    fs: &dyn Fs,
+    folder: &Path,
+    prefix: &std::ffi::OsStr,
+    mode: u32,
+) -> Result<(PathBuf, Box<dyn Handle>), Error> {
+    unique_by(folder, prefix, &|path| fs.create_large(path, mode))
+}
+
+/// How a file is created.
+type Create<'a> = &'a dyn Fn(&Path) -> io::Result<Box<dyn Handle>>;
+
+fn unique_by(
+    folder: &Path,
+    prefix: &std::ffi::OsStr,
+    create: Create<'_>,
+) -> Result<(PathBuf, Box<dyn Handle>), Error> {
     let mut attempts = 0;
     loop {
         let mut name = prefix.to_owned();
         name.push(unique());
         let path = folder.join(name);
-        match fs.create_new(&path, mode) {
+        match create(&path) {
             Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempts < 16 => attempts += 1,
             Err(error) => return Err(Error::new("create", path, error)),

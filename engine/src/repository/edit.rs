@@ -27,6 +27,17 @@ impl std::fmt::Debug for Edit {
 }
 
 impl Edit {
+    fn parse(path: &Path, text: &[u8]) -> Result<Edit, Error> {
+        let place = gix::config::file::Metadata::from(gix::config::Source::Local).at(path);
+        let file = File::from_bytes_no_includes(text, place, Default::default())
+            .map_err(|error| Error::open(path, &error))?;
+        Ok(Edit {
+            path: path.to_owned(),
+            file,
+            changed: false,
+        })
+    }
+
     fn key<'k>(&self, key: &'k [u8]) -> Result<KeyRef<'k>, Error> {
         KeyRef::parse_unvalidated(key.as_bstr())
             .filter(|parsed| !parsed.section_name.is_empty())
@@ -119,6 +130,22 @@ impl Repository {
     }
 }
 
+/// The text of a configuration file that is going to be at `path`, with more settings.
+pub(super) fn with_settings(
+    path: &Path,
+    text: &[u8],
+    settings: &[(String, String)],
+) -> Result<Vec<u8>, Error> {
+    if settings.is_empty() {
+        return Ok(text.to_vec());
+    }
+    let mut edit = Edit::parse(path, text)?;
+    for (key, value) in settings {
+        edit.set(key, value)?;
+    }
+    Ok(edit.file.to_bstring().into())
+}
+
 /// Changes the configuration file at `path`.
 pub(super) fn edit<T, E: From<Error>>(
     fs: &std::sync::Arc<dyn durable::Fs>,
@@ -144,17 +171,7 @@ pub(super) fn edit<T, E: From<Error>>(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(Error::read(&path, error).into()),
     };
-    let file = File::from_bytes_no_includes(
-        &bytes,
-        gix::config::file::Metadata::from(gix::config::Source::Local).at(&path),
-        Default::default(),
-    )
-    .map_err(|error| Error::open(&path, &error))?;
-    let mut edit = Edit {
-        path: path.clone(),
-        file,
-        changed: false,
-    };
+    let mut edit = Edit::parse(&path, &bytes)?;
     let result = change(&mut edit)?;
     if edit.changed {
         lock.write_all(&edit.file.to_bstring())

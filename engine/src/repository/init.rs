@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Repository, environment};
+use super::{Error, Repository, edit, environment};
 use crate::durable::{self, Fs, Kind};
 
 /// What to make.
@@ -15,6 +15,8 @@ pub struct Init {
     pub format: gix_hash::Kind,
     /// The short name of the branch that `HEAD` points to; `None` for `init.defaultBranch`, or `main`.
     pub branch: Option<String>,
+    /// Settings of its own configuration beside the usual ones: keys, as `remote.origin.url`, and their values.
+    pub settings: Vec<(String, String)>,
 }
 
 impl Default for Init {
@@ -23,9 +25,24 @@ impl Default for Init {
             bare: false,
             format: gix_hash::Kind::Sha1,
             branch: None,
+            settings: Vec::new(),
         }
     }
 }
+
+/// What a repository has beside its files; a folder comes before those in it.
+const FOLDERS: [&str; 10] = [
+    "",
+    "branches",
+    "hooks",
+    "info",
+    "objects",
+    "objects/info",
+    "objects/pack",
+    "refs",
+    "refs/heads",
+    "refs/tags",
+];
 
 const DESCRIPTION: &[u8] = b"Unnamed repository; edit this file 'description' to name the repository.\n";
 const EXCLUDE: &[u8] =
@@ -59,37 +76,28 @@ pub fn init(path: &Path, what: &Init) -> Result<Repository, Error> {
     if taken {
         return Err(Error::Exists { path: git_dir });
     }
-    let mut folders = vec![git_dir.clone()];
-    for folder in [
-        "branches",
-        "hooks",
-        "info",
-        "objects/info",
-        "objects/pack",
-        "refs/heads",
-        "refs/tags",
-    ] {
-        durable::create_dirs(fs, &git_dir.join(folder), 0o777)?;
+    // All of it first, then what waits for the disk, at once: file systems with a journal write it once for all.
+    for folder in FOLDERS {
+        let folder = git_dir.join(folder);
+        match fs.create_dir(&folder, 0o777) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            result => result.map_err(|error| durable::Error::new("create folder", folder, error))?,
+        }
     }
-    folders.push(git_dir.join("info"));
-    write(fs, &git_dir.join("description"), DESCRIPTION)?;
-    write(fs, &git_dir.join("info/exclude"), EXCLUDE)?;
-    write(
-        fs,
-        &git_dir.join("config"),
-        configuration(&git_dir, what).as_bytes(),
-    )?;
+    let config = git_dir.join("config");
+    let text = edit::with_settings(&config, configuration(&git_dir, what).as_bytes(), &what.settings)?;
+    let files = [
+        write(fs, git_dir.join("description"), DESCRIPTION)?,
+        write(fs, git_dir.join("info/exclude"), EXCLUDE)?,
+        write(fs, config, &text)?,
+    ];
+    let folders = ["info", "objects", "refs"].map(|folder| git_dir.join(folder));
+    durable::sync_all(fs, &files, &folders)?;
     // The folder is a repository from here on: HEAD is what is looked for.
     let branch = what.branch.as_deref().unwrap_or("main");
-    write(
-        fs,
-        &git_dir.join("HEAD"),
-        format!("ref: refs/heads/{branch}\n").as_bytes(),
-    )?;
-    for folder in &folders {
-        fs.sync_dir(folder)
-            .map_err(|error| durable::Error::new("sync folder", folder, error))?;
-    }
+    let head = format!("ref: refs/heads/{branch}\n");
+    let head = write(fs, git_dir.join("HEAD"), head.as_bytes())?;
+    durable::sync_all(fs, &[head], &[git_dir.clone(), path])?;
     let repository = Repository::open_at(&git_dir, true)?;
     if what.branch.is_none()
         && let Some(name) = repository.config().string("init.defaultBranch")
@@ -121,13 +129,15 @@ fn check_branch(name: &str) -> Result<(), Error> {
     }
 }
 
-fn write(fs: &dyn Fs, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+/// Writes a file that is not there yet, to be synced by the caller.
+fn write(fs: &dyn Fs, path: PathBuf, bytes: &[u8]) -> Result<PathBuf, Error> {
     let mut file = fs
-        .create_new(path, 0o666)
-        .map_err(|error| durable::Error::new("create", path, error))?;
-    file.write_all(bytes)
-        .and_then(|()| file.sync())
-        .map_err(|error| durable::Error::new("write", path, error).into())
+        .create_new(&path, 0o666)
+        .map_err(|error| durable::Error::new("create", &path, error))?;
+    match file.write_all(bytes) {
+        Ok(()) => Ok(path),
+        Err(error) => Err(durable::Error::new("write", path, error).into()),
+    }
 }
 
 fn configuration(git_dir: &Path, what: &Init) -> String {
@@ -188,7 +198,8 @@ fn copy(fs: &dyn Fs, from: &Path, to: &Path) -> Result<(), Error> {
             }
             Some(Kind::File) if fs.kind(&target).map_err(read)?.is_none() => {
                 let bytes = fs.read(&source).map_err(read)?;
-                write(fs, &target, &bytes)?;
+                let target = write(fs, target, &bytes)?;
+                durable::sync_all(fs, std::slice::from_ref(&target), &[])?;
                 let permissions = std::fs::metadata(&source).map_err(read)?.permissions();
                 std::fs::set_permissions(&target, permissions)
                     .map_err(|error| Error::read(&target, error))?;

@@ -67,6 +67,7 @@ pub fn run(app: &App, args: &Clone) -> Result<Report, Failure> {
             .default_branch()
             .and_then(|branch| branch.strip_prefix("refs/heads/"))
             .map(str::to_owned),
+        ..Init::default()
     };
     let mut repository = repository::init(&directory, &init)?;
     configure(&mut repository, args, &url, &key)?;
@@ -224,6 +225,12 @@ fn check_out(app: &App, args: &Clone, repository: &Repository, head: &Head) -> R
     let summary = checkout::checkout(repository, commit, work_dir, &app.display)?;
     for (path, reason) in &summary.pointers {
         warn(&format!("'{path}' stays a pointer: {reason}"));
+    }
+    if !summary.pointers.is_empty() {
+        warn(
+            "the store has not got these chunks; name a repository that has them: git chunk fetch REPOSITORY, then \
+             git chunk restore",
+        );
     }
     if summary.chunked > 0 && !app.global.quiet {
         warn("there are chunked files; so that Git can handle them, run in the clone: git chunk install");

@@ -100,6 +100,7 @@ impl Pushing<'_> {
             listed: Some(listed.refs().clone()),
         };
         let pushed = remote.push(&local, &changes, &options)?;
+        warn_of_absent_chunks(&pushed);
         if !self.args.dry_run {
             self.follow(repository, &pushed);
         }
@@ -325,9 +326,21 @@ impl Pushing<'_> {
             "published": pushed.sent.is_some(),
             "objects": pushed.sent.map_or(0, |sent| sent.objects),
             "bytes": pushed.sent.map_or(0, |sent| sent.bytes),
+            "absent_chunks": pushed.sent.map_or(0, |sent| sent.absent_chunks),
             "refs": entries.iter().map(Entry::json).collect::<Vec<_>>(),
         });
         (text, json, refused)
+    }
+}
+
+/// Chunked files may be pushed without their chunks, as history is complete without them; whoever clones should know.
+pub(super) fn warn_of_absent_chunks(pushed: &Pushed) {
+    let absent = pushed.sent.map_or(0, |sent| sent.absent_chunks);
+    if absent > 0 {
+        warn(&format!(
+            "{absent} lists or chunks of chunked files are not here and were not pushed, so that clones get pointers in \
+             place of these files; a repository that has them can give them with: git chunk push and git chunk fetch"
+        ));
     }
 }
 

@@ -307,6 +307,7 @@ impl Backend for Helper {
             listed: self.listed.clone(),
         };
         let pushed = self.place.remote(&self.display).push(&local, &changes, &push)?;
+        super::push::warn_of_absent_chunks(&pushed);
         let outcome = |(update, decision): (&Update, &Decision)| Outcome {
             destination: update.destination.clone(),
             result: verdict(decision),

@@ -34,6 +34,8 @@ pub struct Sent {
     pub objects: u64,
     /// Bytes of ciphertext, the manifest included.
     pub bytes: u64,
+    /// Lists and chunks of chunked files that were to be sent and are not here.
+    pub absent_chunks: u64,
 }
 
 /// What a push did.
@@ -106,7 +108,11 @@ impl Remote<'_> {
         local: &Local<'_>,
     ) -> Result<(Publication, Sent), Error> {
         let mut writer = Writer::begin(view.chain(), self.key)?;
-        let mut sent = Sent { objects: 0, bytes: 0 };
+        let mut sent = Sent {
+            objects: 0,
+            bytes: 0,
+            absent_chunks: 0,
+        };
         let wants: Vec<ObjectId> = decisions
             .iter()
             .filter_map(|decision| match decision {
@@ -116,6 +122,7 @@ impl Remote<'_> {
             .collect();
         let haves: Vec<ObjectId> = view.refs().values().copied().collect();
         let objects = local.enumerate(&wants, &haves, self.threads, self.progress)?;
+        sent.absent_chunks = objects.absent_chunks();
         if !objects.is_empty() {
             let options = write::Options {
                 threads: self.threads,

@@ -181,3 +181,59 @@ fn an_empty_store() {
     );
     world.git(&world.path("c"), &["fetch", "-q"]).good();
 }
+
+/// Chunked files whose chunks were never here: history travels, pointers stay, and everybody is told.
+#[test]
+fn absent_chunks_are_told_by_pushes_and_clones() {
+    let world = World::new();
+    let source = world.source("vault", Format::Sha1);
+    let dir = source.path();
+    source.write(".gitattributes", "*.bin filter=chunk\n");
+    let pointer = format!(
+        "chunked-file v1\nsize {:>20}\nblake3 {}\nlist {}\n",
+        100_000,
+        "7".repeat(64),
+        "8".repeat(40)
+    );
+    source.write("big.bin", &pointer);
+    world.git(dir, &["add", "-A"]).good();
+    world.git(dir, &["commit", "-qm", "a pointer"]).good();
+    // Not in a repository that knows of no chunks: there it is a text like any other.
+    let said = world.git(dir, &["push", "-q", "vault", "main:refs/heads/unmarked"]);
+    assert!(!said.err.contains("chunks"), "{}", said.err);
+    said.good();
+    std::fs::write(source.objects().join("info/chunked"), "").unwrap();
+    source.write("more.bin", pointer.replace('8', "9"));
+    world.git(dir, &["add", "-A"]).good();
+    world.git(dir, &["commit", "-qm", "another pointer"]).good();
+    let said = world.e2ee(dir, &["--json", "push", "vault", "main"]);
+    assert!(
+        said.err
+            .contains("1 lists or chunks of chunked files are not here"),
+        "{}",
+        said.err
+    );
+    assert!(said.good().contains("\"absent_chunks\":1"));
+    source.write("third.bin", pointer.replace('8', "a"));
+    world.git(dir, &["add", "-A"]).good();
+    world.git(dir, &["commit", "-qm", "third"]).good();
+    let said = world.git(dir, &["push", "-q", "vault", "main"]);
+    assert!(
+        said.err
+            .contains("1 lists or chunks of chunked files are not here"),
+        "{}",
+        said.err
+    );
+    said.good();
+    let said = world.e2ee(
+        world.root(),
+        &["clone", "--key", text(&world.key), &world.url(), "ours"],
+    );
+    for told in ["'big.bin' stays a pointer", "git chunk fetch REPOSITORY"] {
+        assert!(said.err.contains(told), "{}", said.err);
+    }
+    said.good();
+    let ours = world.path("ours");
+    assert_eq!(std::fs::read_to_string(ours.join("big.bin")).unwrap(), pointer);
+    sound(&world, &ours);
+}

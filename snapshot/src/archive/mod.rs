@@ -179,6 +179,7 @@ impl Archive {
             bare: true,
             format,
             branch: Some(machine.to_owned()),
+            ..Init::default()
         };
         repository::init(&new, &init)?;
         durable::create_dirs(&fs, &new.join(OWN), 0o700)?;

@@ -4,7 +4,7 @@ use gix_hash::ObjectId;
 use gix_object::Kind;
 
 use super::pieces::{HEADER, Pieces};
-use super::{Creator, Error};
+use super::{Creator, Error, header};
 use crate::pack::write::digest::Digest;
 
 /// Zeros, to complete a blob that is given up.
@@ -33,7 +33,7 @@ impl std::fmt::Debug for Blob<'_> {
 impl<'a> Blob<'a> {
     pub(super) fn begin(creator: &'a mut Creator, size: u64) -> Result<Blob<'a>, Error> {
         creator.unfinished = true;
-        let offset = creator.output.start_entry(Kind::Blob, size)?;
+        let offset = creator.output.start_entry(header(Kind::Blob), size)?;
         Ok(Blob {
             digest: Digest::of_object(creator.format, Kind::Blob, size),
             pieces: Pieces::new(creator.level),

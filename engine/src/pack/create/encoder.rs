@@ -14,8 +14,10 @@ pub struct Object {
     pub id: ObjectId,
     /// Its kind.
     pub kind: Kind,
-    /// Bytes before compression.
+    /// Bytes before compression; of the delta, if it is stored as one.
     pub size: u64,
+    /// What the delta applies to.
+    pub(super) base: Option<ObjectId>,
     /// The zlib stream.
     pub(super) body: Box<[u8]>,
 }
@@ -59,7 +61,16 @@ impl Encoder {
             id,
             kind,
             size: bytes.len() as u64,
+            base: None,
             body: self.compressor.body(bytes).bytes,
+        }
+    }
+
+    /// An object as what `delta` makes of `base`, which has to be in the pack before it.
+    pub fn encode_delta(&mut self, id: ObjectId, kind: Kind, base: ObjectId, delta: &[u8]) -> Object {
+        Object {
+            base: Some(base),
+            ..self.encode_as(id, kind, delta)
         }
     }
 
@@ -69,6 +80,7 @@ impl Encoder {
             id,
             kind,
             size: bytes.len() as u64,
+            base: None,
             body: self.compressor.stored_body(bytes).bytes,
         }
     }

@@ -1,5 +1,7 @@
 //! What can go wrong while a pack is created.
 
+use gix_hash::ObjectId;
+
 use crate::durable;
 
 /// Why no pack was created. Nothing of it is visible then, unless the failing call was the last one, which makes names
@@ -19,6 +21,14 @@ pub enum Error {
     /// A streamed blob was neither finished nor abandoned.
     #[error("a blob was begun in this pack and not ended")]
     Unfinished,
+    /// An object that is a delta against something that the pack does not have.
+    #[error("{id} was given as a delta against {base}, which is not in the pack before it")]
+    NoBase {
+        /// The object.
+        id: ObjectId,
+        /// What the delta applies to.
+        base: ObjectId,
+    },
     /// A streamed blob was given more or fewer bytes than announced.
     #[error("a blob of {expected} bytes was announced, but {actual} came")]
     Length {

@@ -2,8 +2,8 @@
 //!
 //! A [`Creator`] takes new objects in the order in which they are to lie and makes one durable pack of them. Objects
 //! that fit in memory are compressed by an [`Encoder`], on any thread, and added afterwards; a blob that does not fit is
-//! written through a [`Blob`] and passes in pieces. No deltas are made: whoever repacks makes them. Few objects are
-//! compressed where they are added, with [`Creator::add_whole`].
+//! written through a [`Blob`] and passes in pieces. Deltas are found elsewhere; an object may be given as one. Few objects
+//! are compressed where they are added, with [`Creator::add_whole`].
 //!
 //! Nothing is written to disk before [`Options::buffer`] bytes have come together, so the pack of a small change is
 //! written at once when it is complete, and one that is given up has left no trace.
@@ -159,6 +159,18 @@ impl Creator {
         self.ids.is_empty()
     }
 
+    /// Announces how many objects the pack will have, as [`Options::expected`] does; too late when it did not fit in the
+    /// buffer any more.
+    pub fn expect(&mut self, objects: u32) -> bool {
+        self.output.expect(objects)
+    }
+
+    /// True if the pack has exactly the objects that were announced and was too large for the buffer: completing it now
+    /// saves reading it again for its checksum.
+    pub fn is_full(&self) -> bool {
+        self.output.announced(self.len())
+    }
+
     /// True if the pack has this object already.
     pub fn contains(&self, id: &oid) -> bool {
         self.known.contains_key(id)
@@ -170,7 +182,19 @@ impl Creator {
             return Ok(false);
         }
         self.room()?;
-        let offset = self.output.start_entry(object.kind, object.size)?;
+        let header = match object.base {
+            None => header(object.kind),
+            Some(base) => {
+                let number = *self
+                    .known
+                    .get(&base)
+                    .ok_or(Error::NoBase { id: object.id, base })?;
+                gix_pack::data::entry::Header::OfsDelta {
+                    base_distance: self.output.offset() - self.offsets[number as usize],
+                }
+            }
+        };
+        let offset = self.output.start_entry(header, object.size)?;
         self.output.put(&object.body)?;
         self.entered(object.id, offset);
         Ok(true)
@@ -183,7 +207,7 @@ impl Creator {
             return Ok(id);
         }
         self.room()?;
-        let offset = self.output.start_entry(kind, bytes.len() as u64)?;
+        let offset = self.output.start_entry(header(kind), bytes.len() as u64)?;
         let (slot, level) = match content {
             Content::Compressible => (&mut self.thorough, Level::DEFAULT),
             Content::Random => (&mut self.stored, Level::NONE),
@@ -211,7 +235,7 @@ impl Creator {
     pub fn add_stream(&mut self, size: u64, source: &mut dyn Read) -> Result<ObjectId, Error> {
         self.room()?;
         self.unfinished = true;
-        let offset = self.output.start_entry(Kind::Blob, size)?;
+        let offset = self.output.start_entry(header(Kind::Blob), size)?;
         let deflater = self.stored.get_or_insert_with(|| Deflater::new(Level::NONE));
         let mut digest = Digest::of_object(self.format, Kind::Blob, size);
         let mut piece = vec![0; PIECE.min(usize::try_from(size).unwrap_or(PIECE)).max(1)];
@@ -270,9 +294,9 @@ impl Creator {
     pub fn complete(mut self) -> Result<Completed, Error> {
         self.room()?;
         let objects = self.len();
-        let (id, bytes) = self.output.finish(objects, false)?;
+        let (id, bytes) = self.output.finish(objects)?;
         Ok(Completed {
-            path: self.output.leave().unwrap_or_default(),
+            path: self.output.leave()?.unwrap_or_default(),
             id,
             objects,
             bytes,
@@ -290,7 +314,7 @@ impl Creator {
         }
         let mut phase = Phase::begin("finish pack");
         let objects = self.len();
-        let (id, bytes) = self.output.finish(objects, true)?;
+        let (id, bytes) = self.output.finish(objects)?;
         phase.objects(objects.into());
         phase.bytes(bytes);
         let mut order: Vec<u32> = (0..objects).collect();
@@ -309,7 +333,16 @@ impl Creator {
         let published = index
             .write(|entry| &self.ids[entry as usize], &mut file)
             .during("write", &temporary)
-            .and_then(|()| file.sync().during("sync", &temporary))
+            .and_then(|()| {
+                // At once: file systems that keep a journal write it once for both.
+                std::thread::scope(|scope| {
+                    let pack = scope.spawn(|| self.output.sync());
+                    let index = file.sync().during("sync", &temporary);
+                    let pack = pack.join();
+                    pack.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                        .and(index)
+                })
+            })
             .and_then(|()| {
                 drop(file);
                 if let Some(text) = keep {

@@ -1,21 +1,19 @@
 //! The bytes of a pack: in memory first, then in a file.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gix_hash::ObjectId;
-use gix_object::Kind;
+use gix_pack::data::entry::Header;
 
-use super::{Error, MODE, Options, TEMPORARY_PREFIXES, header};
+use super::{Error, MODE, Options, TEMPORARY_PREFIXES};
 use crate::durable::{self, Context as _, Fs, Handle};
 use crate::pack::write::digest::Digest;
 
 /// Small pieces are gathered until they are worth a system call.
 const PIECE: usize = 256 * 1024;
-/// From this size on, syncing takes long enough to do something else meanwhile.
-const WORTH_A_THREAD: u64 = 32 << 20;
+/// What does not fit in a buffer of this size is a large pack.
+const LARGE: usize = 4 << 20;
 
 pub(super) struct Output {
     folder: PathBuf,
@@ -55,17 +53,33 @@ impl Output {
         output
     }
 
+    /// Changes the likely number of objects, as long as nothing was written. False if it is too late.
+    pub(super) fn expect(&mut self, objects: u32) -> bool {
+        if self.file.is_some() {
+            return false;
+        }
+        self.expected = objects;
+        self.buffer[..12].copy_from_slice(&pack_header(objects));
+        true
+    }
+
+    /// True if the pack is being written and was announced with so many objects, so that its checksum is known when it
+    /// ends here.
+    pub(super) fn announced(&self, objects: u32) -> bool {
+        self.file.is_some() && !self.hash_later && self.expected == objects
+    }
+
     pub(super) fn offset(&self) -> u64 {
         self.flushed + self.buffer.len() as u64
     }
 
     /// Writes the header of an entry and returns where it starts.
-    pub(super) fn start_entry(&mut self, kind: Kind, size: u64) -> Result<u64, Error> {
+    pub(super) fn start_entry(&mut self, header: Header, size: u64) -> Result<u64, Error> {
         let offset = self.offset();
         self.crc = crc32fast::Hasher::new();
         let mut bytes = Vec::with_capacity(16);
         // Memory takes everything.
-        let _ = header(kind).write_to(size, &mut bytes);
+        let _ = header.write_to(size, &mut bytes);
         self.put(&bytes)?;
         Ok(offset)
     }
@@ -87,9 +101,11 @@ impl Output {
 
     fn flush(&mut self) -> Result<(), Error> {
         if self.file.is_none() {
-            let created =
-                durable::create_unique(&*self.fs, &self.folder, TEMPORARY_PREFIXES[0].as_ref(), MODE)?;
-            self.file = Some(created);
+            let (fs, prefix) = (&*self.fs, TEMPORARY_PREFIXES[0].as_ref());
+            self.file = Some(match self.buffer.len() < LARGE {
+                true => durable::create_unique(fs, &self.folder, prefix, MODE)?,
+                false => durable::create_unique_large(fs, &self.folder, prefix, MODE)?,
+            });
             self.hash_later = self.expected == 0 && !self.complete;
             self.limit = self.limit.min(PIECE);
         }
@@ -104,9 +120,9 @@ impl Output {
         Ok(())
     }
 
-    /// Writes what is left, with the right number of objects and the checksum, and with `sync` makes it durable under its
-    /// temporary name. Returns the checksum and the length of the pack.
-    pub(super) fn finish(&mut self, objects: u32, sync: bool) -> Result<(ObjectId, u64), Error> {
+    /// Writes what is left, with the right number of objects and the checksum. Returns the checksum and the length of the
+    /// pack.
+    pub(super) fn finish(&mut self, objects: u32) -> Result<(ObjectId, u64), Error> {
         if self.file.is_none() {
             self.buffer[..12].copy_from_slice(&pack_header(objects));
             self.complete = true;
@@ -114,46 +130,42 @@ impl Output {
         } else {
             self.flush()?;
             if objects != self.expected {
-                self.recount(objects, sync)?;
+                self.recount(objects)?;
             }
         }
         let checksum = std::mem::replace(&mut self.digest, Digest::new(self.format)).finish();
         if let Some((path, file)) = &mut self.file {
             file.write_all(checksum.as_slice()).during("write", path)?;
-            if sync {
-                file.sync().during("sync", path)?;
-            }
         }
         Ok((checksum, self.flushed + checksum.as_slice().len() as u64))
     }
 
-    /// Corrects the number of objects in the header, and the checksum with it. A large file is written to the disk while
-    /// it is read again, if it is to be synced.
-    fn recount(&mut self, objects: u32, sync: bool) -> Result<(), Error> {
+    /// Makes the file durable under its temporary name.
+    pub(super) fn sync(&mut self) -> Result<(), durable::Error> {
+        match &mut self.file {
+            Some((path, file)) => file.sync().during("sync", path),
+            None => Ok(()),
+        }
+    }
+
+    /// Corrects the number of objects in the header, and the checksum with it.
+    fn recount(&mut self, objects: u32) -> Result<(), Error> {
         let Some((path, file)) = &mut self.file else {
             return Ok(());
         };
         file.rewrite(0, &pack_header(objects)).during("write", path)?;
-        let (format, path) = (self.format, &*path);
-        let (digest, synced) = match !sync || self.flushed < WORTH_A_THREAD {
-            true => (digest_of(path, format), Ok(())),
-            false => std::thread::scope(|scope| {
-                let sync = scope.spawn(|| file.sync());
-                let digest = digest_of(path, format);
-                let synced = sync
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                (digest, synced)
-            }),
-        };
-        synced.during("sync", path)?;
-        self.digest = digest.during("read", path)?;
+        let mut digest = Digest::new(self.format);
+        durable::read_through(path, &mut |bytes| digest.update(bytes)).during("read", path)?;
+        self.digest = digest;
         Ok(())
     }
 
-    /// The file under its temporary name, which whoever gets it takes care of.
-    pub(super) fn leave(&mut self) -> Option<PathBuf> {
-        self.file.take().map(|(path, _)| path)
+    /// The file under its temporary name, not synced, which whoever gets it takes care of.
+    pub(super) fn leave(&mut self) -> Result<Option<PathBuf>, durable::Error> {
+        if let Some((path, file)) = &mut self.file {
+            file.flush().during("write", path)?;
+        }
+        Ok(self.file.take().map(|(path, _)| path))
     }
 
     /// Gives the file its name. The folder is synced by the caller, once for all names.
@@ -175,18 +187,6 @@ impl Drop for Output {
             drop(file);
             // A leftover is harmless, and there is nobody to tell.
             let _ = self.fs.unlink(&path);
-        }
-    }
-}
-
-fn digest_of(path: &Path, format: gix_hash::Kind) -> std::io::Result<Digest> {
-    let mut digest = Digest::new(format);
-    let mut written = File::open(path)?;
-    let mut piece = vec![0; 4 * PIECE];
-    loop {
-        match written.read(&mut piece)? {
-            0 => return Ok(digest),
-            count => digest.update(&piece[..count]),
         }
     }
 }

@@ -94,6 +94,85 @@ fn git_and_the_store_read_what_was_created() {
 }
 
 #[test]
+fn a_pack_that_was_announced_is_full_at_that_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        buffer: 10_000,
+        ..Options::default()
+    };
+    let mut creator = Creator::begin(&objects(dir.path()), gix_hash::Kind::Sha1, &options);
+    let mut encoder = Encoder::new(gix_hash::Kind::Sha1, options.level);
+    let mut add = |creator: &mut Creator, number: u64| {
+        creator
+            .add(&encoder.encode(Kind::Blob, &noise(number, 3000)))
+            .unwrap();
+    };
+    add(&mut creator, 1);
+    assert!(creator.expect(6));
+    for number in 2..6 {
+        add(&mut creator, number);
+        assert!(!creator.is_full());
+    }
+    assert!(!creator.expect(9), "the header is on the disk");
+    add(&mut creator, 6);
+    assert!(creator.is_full());
+    let created = creator.finish().unwrap().unwrap();
+    let verified = Command::new("git")
+        .arg("verify-pack")
+        .arg(&created.pack)
+        .output()
+        .unwrap();
+    assert!(verified.status.success(), "{verified:?}");
+}
+
+#[test]
+fn objects_may_be_deltas_against_earlier_ones() {
+    use crate::pack::delta::encode::Index;
+    for format in FORMATS {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options {
+            buffer: 64 * 1024,
+            ..Options::default()
+        };
+        let mut creator = Creator::begin(&objects(dir.path()), format, &options);
+        let mut encoder = Encoder::new(format, options.level);
+        let mut versions = vec![noise(1, 50_000)];
+        creator.add(&encoder.encode(Kind::Blob, &versions[0])).unwrap();
+        for number in 1..5usize {
+            let before = versions[number - 1].clone();
+            let mut next = before.clone();
+            next[number * 1000] ^= 1;
+            let delta = Index::new(&before).delta(&next, 100).unwrap();
+            let (id, base) = (encoder.id(Kind::Blob, &next), encoder.id(Kind::Blob, &before));
+            let object = encoder.encode_delta(id, Kind::Blob, base, &delta);
+            assert!(creator.add(&object).unwrap());
+            versions.push(next);
+        }
+        let stray = encoder.id(Kind::Blob, b"elsewhere");
+        let object = encoder.encode_delta(stray, Kind::Blob, stray, b"delta");
+        assert!(matches!(creator.add(&object), Err(Error::NoBase { .. })));
+        let created = creator.finish().unwrap().unwrap();
+        assert!(created.bytes < 60_000, "{}", created.bytes);
+        let verified = Command::new("git")
+            .args(["index-pack", "--strict"])
+            .arg(format!("--object-format={format}"))
+            .arg("-o")
+            .arg(dir.path().join("git.idx"))
+            .arg(&created.pack)
+            .output()
+            .unwrap();
+        assert!(verified.status.success(), "{verified:?}");
+        let store = Store::open(&dir.path().join("objects"), format).unwrap();
+        for version in versions {
+            let mut out = Vec::new();
+            let id = encoder.id(Kind::Blob, &version);
+            store.read(&id, &mut Cache::new(0), &mut out).unwrap();
+            assert!(out == version);
+        }
+    }
+}
+
+#[test]
 fn what_is_given_up_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options {
