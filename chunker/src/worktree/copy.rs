@@ -3,6 +3,9 @@
 use std::fs::File;
 use std::io;
 
+/// Gives the second file, which is empty, the bytes of the first, of which there are so many.
+pub(super) type Way = fn(&File, &File, u64) -> io::Result<()>;
+
 /// Shares the blocks of `from` with `to`, which costs nothing however large they are. An error where the file system
 /// cannot do that; `to` is as it was then.
 pub(super) fn share(from: &File, to: &File, _size: u64) -> io::Result<()> {
@@ -58,8 +61,7 @@ mod tests {
         let bytes: Vec<u8> = (0..3_000_000u32).map(|number| (number >> 7) as u8).collect();
         std::fs::write(dir.path().join("from"), &bytes).unwrap();
         let from = File::open(dir.path().join("from")).unwrap();
-        let ways: [fn(&File, &File, u64) -> io::Result<()>; 3] =
-            [copy, share, |from, to, _| through_memory(from, to)];
+        let ways: [Way; 3] = [copy, share, |from, to, _| through_memory(from, to)];
         for (number, way) in ways.into_iter().enumerate() {
             let path = dir.path().join(number.to_string());
             let to = File::create(&path).unwrap();

@@ -75,7 +75,7 @@ fn patched_copy(
     store: &Store,
     (old, new): (&Pointer, &Pointer),
     target: &Target<'_>,
-    copy: fn(&File, &File, u64) -> std::io::Result<()>,
+    copy: copy::Way,
     progress: &dyn Progress,
 ) -> Result<Option<(Metadata, u64)>, Error> {
     let Ok(from) = File::open(target.path) else {
