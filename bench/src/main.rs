@@ -96,7 +96,7 @@ enum Rows {
         #[arg(long)]
         json: bool,
     },
-    /// Snapshots of small files, beside copying them, Git, and restic where it is installed.
+    /// Snapshots of small files, beside copying and hashing them, Git, and backup programs where they are installed.
     Capture {
         /// The folder of `rivet`; the default is this program's own.
         #[arg(long)]
@@ -107,6 +107,12 @@ enum Rows {
         /// How often everything is done anew; medians are reported.
         #[arg(long, default_value_t = 5)]
         rounds: usize,
+        /// Other numbers of files, each measured once: how time and memory grow.
+        #[arg(long, value_delimiter = ',')]
+        scale: Vec<usize>,
+        /// GiB of one huge file, beside writing as much; 0 leaves it out.
+        #[arg(long, default_value_t = 0)]
+        huge: u64,
         /// Prints every run as JSON instead of the table.
         #[arg(long)]
         json: bool,
@@ -262,10 +268,23 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             binaries,
             files,
             rounds,
+            scale,
+            huge,
             json,
         } => {
-            capture::run(&own(binaries)?.join("rivet"), files, rounds, &mut report)?;
+            let rivet = own(binaries)?.join("rivet");
+            capture::run(&rivet, files, rounds, &mut report)?;
+            for files in scale {
+                capture::scale(&rivet, files, &mut report)?;
+            }
+            if huge > 0 {
+                capture::huge(&rivet, huge, &mut report)?;
+            }
             base = "cp";
+            if !json && !capture::missing().is_empty() {
+                let missing = capture::missing().join(", ");
+                return Ok(format!("{}\nNot installed: {missing}", report.table(base)));
+            }
             json
         }
         Rows::Tables(arguments) => return all(arguments),

@@ -45,6 +45,11 @@ pub enum Step {
         /// The file.
         pack: PathBuf,
     },
+    /// Reads and hashes all files below a folder, one after the other, and prints what `b3sum` prints.
+    Hash {
+        /// The folder.
+        folder: PathBuf,
+    },
 }
 
 /// Does the step.
@@ -58,6 +63,11 @@ pub fn run(step: &Step) -> Result<String, Box<dyn std::error::Error>> {
             let summary = plan.stream(&mut io::sink(), &Silent)?;
             Ok(format!("{} objects, {} bytes", summary.objects, summary.bytes))
         }),
+        Step::Hash { folder } => {
+            let mut text = String::new();
+            hash(folder, &mut text)?;
+            Ok(text)
+        }
         Step::Index { pack, into } => {
             let indexed = index::index(
                 &mut File::open(pack)?,
@@ -102,4 +112,17 @@ fn with_objects(
     };
     let objects = walk::enumerate(&store, &request, &Silent)?;
     then(&store, &objects)
+}
+
+fn hash(folder: &Path, text: &mut String) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            hash(&path, text)?;
+            continue;
+        }
+        let hash = blake3::hash(&std::fs::read(&path)?);
+        *text += &format!("{}  {}\n", hash.to_hex(), path.display());
+    }
+    Ok(())
 }

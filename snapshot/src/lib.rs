@@ -24,6 +24,7 @@ pub mod manifest;
 pub mod names;
 pub mod packages;
 pub mod prune;
+mod records;
 pub mod restore;
 pub mod rooted;
 pub mod rules;

@@ -96,6 +96,13 @@ impl Root {
     }
 }
 
+/// Opens the file of this name, which is one name, in a folder that was reached as above. Does not wait for the other end
+/// should it have become a pipe.
+pub fn file_in(folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | ALWAYS;
+    Ok(rustix::fs::openat(folder, name, flags, Mode::empty())?)
+}
+
 /// The folder that a name is in.
 #[derive(Debug)]
 pub enum Parent {

@@ -12,6 +12,8 @@ mod damage;
 mod languages;
 #[path = "packages/machine.rs"]
 mod machine;
+#[path = "packages/memory.rs"]
+mod memory;
 #[path = "packages/system.rs"]
 mod system;
 

@@ -141,6 +141,11 @@ impl Files {
         self.root.join(OWN).join("stat-cache")
     }
 
+    /// What the last reading of the installed packages saw.
+    pub fn packages_cache(&self) -> PathBuf {
+        self.root.join(OWN).join("packages-cache")
+    }
+
     /// Locks the repository against other runs of this program.
     pub fn lock(&self, patience: Patience<'_>) -> Result<FileLock, Error> {
         if !self.root.join("HEAD").exists() {

@@ -147,6 +147,7 @@ mod tests {
             id,
         });
         let entry = |path: &'static str, kind, mode| EntryRef {
+            hard_link: None,
             path: path.as_bytes(),
             kind,
             mode,

@@ -15,7 +15,7 @@ pub enum What {
     KindChanged,
     /// Its permissions alone.
     ModeChanged,
-    /// The time of its last change alone.
+    /// The time of its last change alone, or what other names the same file has.
     Touched,
     /// It is not there any more.
     Removed,
@@ -145,5 +145,6 @@ fn differ(old: &EntryRef<'_>, new: &EntryRef<'_>) -> Option<What> {
     if old.mode != new.mode {
         return Some(What::ModeChanged);
     }
-    (old.mtime != new.mtime && new.kind != KindRef::Folder).then_some(What::Touched)
+    let touched = old.mtime != new.mtime || old.hard_link != new.hard_link;
+    (touched && new.kind != KindRef::Folder).then_some(What::Touched)
 }

@@ -16,6 +16,7 @@ use super::{Captured, Error, Options, State};
 use crate::archive::commit::Commit;
 use crate::archive::{self, Archive, Files, tree};
 use crate::manifest::{self, EntryRef, KindRef, Manifest, Skip};
+use crate::records;
 use crate::secrets::SECRET_SCAN_VERSION;
 
 /// Makes a snapshot of what was taken in, unless it is what the last one has.
@@ -75,7 +76,14 @@ pub(super) fn conclude(
         _ => {
             let store = archive.store()?;
             let mut documents = Documents::new(&store, &mut creator, options);
-            let root = documents.trees(&entries, &skipped, options.packages.as_deref())?;
+            let root = documents.trees(
+                &entries,
+                &skipped,
+                options
+                    .packages
+                    .as_ref()
+                    .map(|packages| packages.bytes.as_slice()),
+            )?;
             let commit = Commit {
                 tree: root,
                 parents: state.tip.into_iter().collect(),
@@ -106,7 +114,7 @@ pub(super) fn conclude(
     }
     let cache = writer.finish(skips());
     drop(entries);
-    write_cache(files, &cache, options);
+    records::write(&*options.fs, &files.stat_cache(), &cache);
     captured.skipped = skipped;
     Ok(captured)
 }
@@ -129,22 +137,6 @@ fn publish(
     };
     Transaction::prepare(archive.repository(), vec![edit], &refs)?.commit()?;
     Ok(())
-}
-
-/// The cache is a shortcut: whether it reaches the disk is of no importance, but half of it must not be taken for all,
-/// which its checksum prevents.
-fn write_cache(files: &Files, bytes: &[u8], options: &Options<'_>) {
-    let path = files.stat_cache();
-    let temporary = path.with_extension("new");
-    let _ = options.fs.unlink(&temporary);
-    let written = options
-        .fs
-        .create_new(&temporary, 0o600)
-        .and_then(|mut file| file.write_all(bytes))
-        .and_then(|()| options.fs.rename(&temporary, &path));
-    if written.is_err() {
-        let _ = options.fs.unlink(&temporary);
-    }
 }
 
 fn message(options: &Options<'_>, machine: &str, captured: &Captured) -> String {
@@ -262,7 +254,13 @@ impl<'a> Previous<'a> {
     ) -> Result<bool, archive::Error> {
         match (self, state.tip) {
             (Previous::Cache(cache), _) => Ok(cache.head.packages == state.packages),
-            (_, Some(tip)) => Ok(archive.reader()?.packages(&tip)? == options.packages),
+            (_, Some(tip)) => {
+                let wanted = options
+                    .packages
+                    .as_ref()
+                    .map(|packages| packages.bytes.as_slice());
+                Ok(archive.reader()?.packages(&tip)?.as_deref() == wanted)
+            }
             (_, None) => Ok(options.packages.is_none()),
         }
     }

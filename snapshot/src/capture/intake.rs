@@ -1,5 +1,7 @@
 //! Takes in what is read, in path order.
 
+use std::collections::HashMap;
+
 use gix_hash::ObjectId;
 use ingot_engine::pack::create::Creator;
 use ingot_engine::progress::{Progress, Unit};
@@ -53,9 +55,9 @@ impl Intake<'_> {
         let unknown: Vec<usize> = (0..self.known.len())
             .filter(|&at| matches!(self.known[at], Known::Unknown))
             .collect();
-        self.read = unknown.len() as u64;
+        self.read += unknown.len() as u64;
         let (reader, progress) = (self.reader, self.progress);
-        progress.begin("Reading", Some(self.read), Unit::Files);
+        progress.begin("Reading", Some(unknown.len() as u64), Unit::Files);
         let mut rest = unknown.as_slice();
         let mut waiting = Vec::new();
         while !rest.is_empty() || !waiting.is_empty() {
@@ -158,18 +160,34 @@ impl Intake<'_> {
         &'s self,
         listing: &'s Listing,
     ) -> impl Iterator<Item = (EntryRef<'s>, Stat)> + 's {
-        listing.items.iter().zip(&self.known).filter_map(|(item, known)| {
+        let mut links = listing.hard_links.iter().peekable();
+        // For each file with several names, by the first: the first that was captured. The others are the same file as
+        // that one, if they were read as the same.
+        let mut captured: HashMap<usize, usize> = HashMap::new();
+        let items = listing.items.iter().zip(&self.known).enumerate();
+        items.filter_map(move |(number, (item, known))| {
+            let link = links.next_if(|(at, _)| *at == number);
             let (kind, stat) = match known {
                 Known::Folder => (KindRef::Folder, item.stat),
                 Known::File(content, stat) => (KindRef::File(*content), *stat),
                 Known::Link(target, id) => (KindRef::Link { target, id: *id }, item.stat),
                 Known::Unknown | Known::Gone => return None,
             };
+            let hard_link = link.and_then(|&(_, first)| {
+                let at = *captured.entry(first).or_insert_with(|| match &self.known[first] {
+                    Known::File(..) => first,
+                    _ => number,
+                });
+                let same = matches!((&self.known[at], known), (Known::File(a, seen), Known::File(b, stat))
+                    if a == b && (seen.permissions(), seen.mtime) == (stat.permissions(), stat.mtime));
+                (at != number && same).then(|| listing.path(&listing.items[at]))
+            });
             let entry = EntryRef {
                 path: listing.path(item),
                 kind,
                 mode: stat.permissions(),
                 mtime: stat.mtime,
+                hard_link,
             };
             Some((entry, stat))
         })

@@ -14,8 +14,30 @@ pub(super) struct Matched {
     pub(super) known: Vec<Known>,
     /// The content that the same path had, for items that have to be read.
     pub(super) old: Vec<Option<Content>>,
-    /// Every item is known, and nothing else was there.
-    pub(super) is_all: bool,
+}
+
+impl Matched {
+    /// Whether nothing has to be read.
+    pub(super) fn is_all_known(&self) -> bool {
+        !self.known.iter().any(|known| matches!(known, Known::Unknown))
+    }
+}
+
+/// Whether the walk found the same items as the last capture, each looking the same. Of folders only the permissions
+/// count.
+pub(super) fn looks_the_same(listing: &Listing, cache: &StatCache) -> bool {
+    let mut cached = cache.entries();
+    let began = cache.head.began;
+    cache.count() == listing.items.len() as u64
+        && listing.items.iter().all(|item| {
+            cached.next().is_some_and(|cached| {
+                let same = match item.stat.file_type() {
+                    FileType::Directory => cached.stat.mode == item.stat.mode,
+                    _ => cached.is_same(&item.stat, began),
+                };
+                same && cached.entry.path == listing.path(item)
+            })
+        })
 }
 
 /// Goes through the walk and the cache side by side; both are in path order.
@@ -24,7 +46,6 @@ pub(super) fn match_up(listing: &Listing, cache: Option<&StatCache>, rehash: boo
     let mut matched = Matched {
         known: Vec::with_capacity(count),
         old: vec![None; count],
-        is_all: cache.is_some_and(|cache| cache.count() == count as u64),
     };
     let mut cached = cache.map(StatCache::entries);
     let mut next = cached.as_mut().and_then(Iterator::next);
@@ -39,13 +60,7 @@ pub(super) fn match_up(listing: &Listing, cache: Option<&StatCache>, rehash: boo
         let same_path = next.as_ref().filter(|cached| cached.entry.path == path);
         let is_folder = item.stat.file_type() == FileType::Directory;
         let known = match (same_path, cache) {
-            (cached, _) if is_folder => {
-                // The times of folders are no change.
-                matched.is_all &= cached.is_some_and(|cached| {
-                    cached.entry.kind == KindRef::Folder && cached.stat.mode == item.stat.mode
-                });
-                Known::Folder
-            }
+            _ if is_folder => Known::Folder,
             (Some(cached), Some(cache)) => {
                 let same = cached.is_same(&item.stat, cache.head.began);
                 match cached.entry.kind {
@@ -60,7 +75,6 @@ pub(super) fn match_up(listing: &Listing, cache: Option<&StatCache>, rehash: boo
             }
             _ => Known::Unknown,
         };
-        matched.is_all &= !matches!(known, Known::Unknown);
         matched.known.push(known);
     }
     matched

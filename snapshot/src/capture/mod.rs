@@ -12,12 +12,12 @@ mod conclude;
 mod intake;
 mod matching;
 pub mod read;
+mod rehash;
 pub mod stat_cache;
 pub mod walk;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use gix_hash::ObjectId;
 use ingot_engine::durable::Fs;
@@ -36,6 +36,8 @@ use walk::{Listing, Walk};
 
 use crate::archive::{self, Archive, Files};
 use crate::manifest::{Manifest, Skip, Time};
+use crate::packages::Document;
+use crate::records;
 use crate::rooted::Root;
 use crate::rules::Rules;
 use crate::secrets::{AllowList, Finding, SECRET_SCAN_VERSION, Scanner};
@@ -43,6 +45,9 @@ use crate::tracked::Tracked;
 
 /// The list of installed packages in the tree of a snapshot.
 pub const PACKAGES_FILE: &str = "packages.json";
+
+/// What offenders call that list, which is no file of the user's.
+const INSTALLED: &str = "(installed packages)";
 
 /// What is captured, and from where.
 pub struct Source<'a> {
@@ -75,7 +80,7 @@ pub struct Options<'a> {
     /// What the user says about the snapshot.
     pub message: Option<String>,
     /// The list of packages.
-    pub packages: Option<Vec<u8>>,
+    pub packages: Option<Document>,
     /// Effort of compression.
     pub level: Level,
     /// Where files are written.
@@ -174,7 +179,7 @@ pub fn capture(
     options: &Options<'_>,
 ) -> Result<Captured, Error> {
     let _phase = Phase::begin("capture");
-    let began = now()?;
+    let began = Time::now().ok_or(Error::Clock)?;
     let cache = StatCache::read(&files.stat_cache());
     let progress = options.progress;
     let mut listing = look(source, progress)?;
@@ -182,24 +187,36 @@ pub fn capture(
     let packages = options
         .packages
         .as_ref()
-        .map_or([0; 32], |packages| *blake3::hash(packages).as_bytes());
+        .map_or([0; 32], |packages| *blake3::hash(&packages.bytes).as_bytes());
     // Content that other rules cleared is not cleared.
     let trusted = cache.as_ref().filter(|cache| {
         cache.head.secret_scan_version == SECRET_SCAN_VERSION && cache.head.settings == settings
     });
-    let matched = matching::match_up(&listing, trusted, options.rehash);
-    if let Some(cache) = trusted
-        && matched.is_all
-        && cache.head.packages == packages
-        && matching::same_skips(&listing, cache)
-        && files.is_at(machine, &cache.head.commit)
+    let unchanged = |cache: &StatCache, listing: &mut Listing, read: u64| Captured {
+        before: Some(cache.head.commit),
+        counts: Counts::all_unchanged(listing.items.len() as u64),
+        skipped: std::mem::take(&mut listing.skipped),
+        read,
+        ..Captured::default()
+    };
+    let same = trusted.filter(|cache| {
+        cache.head.packages == packages
+            && matching::looks_the_same(&listing, cache)
+            && matching::same_skips(&listing, cache)
+            && files.is_at(machine, &cache.head.commit)
+    });
+    if let Some(cache) = same.filter(|_| !options.rehash) {
+        remember_packages(files, options);
+        return Ok(unchanged(cache, &mut listing, 0));
+    }
+    let mut matched = matching::match_up(&listing, trusted, options.rehash);
+    // What has the same hash needs neither repository nor rules.
+    let again = rehash::rehash(source.root, &listing, &mut matched, progress)?;
+    if let Some(cache) = same
+        && matched.is_all_known()
     {
-        return Ok(Captured {
-            before: Some(cache.head.commit),
-            counts: Counts::all_unchanged(listing.items.len() as u64),
-            skipped: listing.skipped,
-            ..Captured::default()
-        });
+        remember_packages(files, options);
+        return Ok(unchanged(cache, &mut listing, again));
     }
 
     let archive = Archive::open(path, machine)?;
@@ -230,9 +247,13 @@ pub fn capture(
         known,
         old: matched.old,
         offenders: Vec::new(),
-        read: 0,
+        read: again,
     };
     intake.read_all(&listing)?;
+    let cleared = trusted.is_some_and(|cache| cache.head.packages == packages);
+    if let Some(packages) = options.packages.as_ref().filter(|_| !cleared) {
+        intake.offenders.extend(scan_packages(&scanner, &packages.bytes));
+    }
     if options.store && !intake.offenders.is_empty() {
         return Err(Error::Blocked(intake.offenders));
     }
@@ -243,7 +264,18 @@ pub fn capture(
         settings,
         packages,
     };
-    conclude::conclude(files, &archive, &listing, intake, &state, options)
+    let captured = conclude::conclude(files, &archive, &listing, intake, &state, options)?;
+    remember_packages(files, options);
+    Ok(captured)
+}
+
+/// Spares the next capture the reading of the list of packages. Not before it is cleared: that of a blocked capture is
+/// not stored anywhere.
+fn remember_packages(files: &Files, options: &Options<'_>) {
+    let packages = options.packages.as_ref().filter(|_| options.store);
+    if let Some(memory) = packages.and_then(|packages| packages.memory.as_ref()) {
+        records::write(&*options.fs, &files.packages_cache(), memory);
+    }
 }
 
 /// What is there now, without opening anything but folders.
@@ -356,15 +388,21 @@ fn begin(archive: &Archive, listing: &Listing, known: &[Known], options: &Option
     Creator::begin(repository.objects_dir(), repository.format(), &create)
 }
 
-/// The clock, as file systems use it.
-fn now() -> Result<Time, Error> {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_err(|_| Error::Clock)?;
-    Ok(Time {
-        seconds: i64::try_from(now.as_secs()).map_err(|_| Error::Clock)?,
-        nanoseconds: now.subsec_nanos(),
-    })
+/// What looks like a secret in the list of packages: names, versions and where they come from are what others wrote.
+fn scan_packages(scanner: &Scanner, document: &[u8]) -> Option<Offender> {
+    let mut scan = scanner.file(PACKAGES_FILE.as_bytes());
+    scan.feed(document);
+    let mut findings = scan.finish();
+    for finding in &mut findings {
+        // Nobody writes this file by hand.
+        finding.how_to_allow = format!(
+            "if it may be stored: put \"{}\" into secrets.allow of config.toml; otherwise take it out of where the \
+             package came from (see: rivet packages --all), or set packages = false",
+            finding.fingerprint
+        );
+    }
+    let path = INSTALLED.as_bytes().to_vec();
+    (!findings.is_empty()).then_some(Offender { path, findings })
 }
 
 /// Folders by device and number of the file; those that do not exist cannot be met.

@@ -1,10 +1,10 @@
 //! What the last capture saw of each file: enough to know, without opening it, that a file is still the same.
 //!
-//! The cache is only ever a shortcut. It has a checksum; a damaged, foreign or older one counts as absent, so it is
-//! written without waiting for the disk. Its content is trusted as Git trusts its index: a file whose times are not
-//! clearly older than the capture may have changed again within the same tick of the clock, and is read once more.
+//! The cache is only ever a shortcut ([`crate::records`]). Its content is trusted as Git trusts its index: a file whose
+//! times are not clearly older than the capture may have changed again within the same tick of the clock, and is read
+//! once more.
 //!
-//! Layout, integers little-endian: `RIVETST1`; id length (u8); the secret-scan version (u32); a hash of the settings
+//! Layout, integers little-endian: `RIVETST2`; id length (u8); the secret-scan version (u32); a hash of the settings
 //! that decide what may be stored (32 bytes); the commit that was the newest snapshot (id); the hash of what its manifest
 //! affirms (32 bytes); the hash of its list of packages (32 bytes); when the walk began (i64, u32); the number of entries and of skipped paths (u64 each); the
 //! entries; the skipped; BLAKE3 of all before.
@@ -16,8 +16,9 @@ use rustix::fs::FileType;
 
 use super::walk::Stat;
 use crate::manifest::{Content, EntryRef, KindRef, Reason, Time};
+use crate::records::{self, Input, Output};
 
-const MAGIC: &[u8; 8] = b"RIVETST1";
+const MAGIC: &[u8; 8] = b"RIVETST2";
 /// A millisecond clock's tick and then some: times within it of each other may not tell what came first.
 const TICK: i64 = 20_000_000;
 /// The same for file systems that keep whole seconds, of which FAT keeps only even ones.
@@ -91,17 +92,8 @@ impl std::fmt::Debug for StatCache {
 impl StatCache {
     /// Reads a cache in one piece; `None` where there is none that can be used.
     pub fn read(path: &Path) -> Option<StatCache> {
-        let mut bytes = std::fs::read(path).ok()?;
-        let end = bytes.len().checked_sub(32)?;
-        let sum = blake3::hash(&bytes[..end]);
-        if sum.as_bytes()[..] != bytes[end..] {
-            return None;
-        }
-        bytes.truncate(end);
-        let mut input = Input(&bytes);
-        if input.take(8)? != MAGIC {
-            return None;
-        }
+        let bytes = records::read(path, MAGIC)?;
+        let mut input = Input(&bytes[MAGIC.len()..]);
         let id_length = usize::from(input.byte()?);
         let head = Head {
             secret_scan_version: input.u32()?,
@@ -163,24 +155,23 @@ impl<'a> Iterator for Entries<'a> {
         self.left = self.left.checked_sub(1)?;
         let input = &mut self.input;
         let path = input.bytes()?;
-        let stat = Stat {
-            mode: input.u32()?,
-            size: input.u64()?,
-            mtime: input.time()?,
-            ctime: input.time()?,
-            inode: input.u64()?,
-        };
+        let stat = input.stat()?;
+        let mut hard_link = None;
         let kind = match stat.file_type() {
             FileType::Directory => KindRef::Folder,
             FileType::Symlink => KindRef::Link {
                 id: input.id(self.id_length)?,
                 target: input.bytes()?,
             },
-            _ => KindRef::File(Content {
-                blake3: input.take(32)?.try_into().ok()?,
-                id: input.id(self.id_length)?,
-                size: input.u64()?,
-            }),
+            _ => {
+                let content = Content {
+                    blake3: input.take(32)?.try_into().ok()?,
+                    id: input.id(self.id_length)?,
+                    size: input.u64()?,
+                };
+                hard_link = Some(input.bytes()?).filter(|first| !first.is_empty());
+                KindRef::File(content)
+            }
         };
         Some(Cached {
             entry: EntryRef {
@@ -188,6 +179,7 @@ impl<'a> Iterator for Entries<'a> {
                 kind,
                 mode: stat.permissions(),
                 mtime: stat.mtime,
+                hard_link,
             },
             stat,
         })
@@ -197,7 +189,7 @@ impl<'a> Iterator for Entries<'a> {
 /// A cache in the making.
 #[derive(Debug)]
 pub struct Writer {
-    bytes: Vec<u8>,
+    out: Output,
     counts: usize,
     entries: u64,
 }
@@ -205,43 +197,39 @@ pub struct Writer {
 impl Writer {
     /// Begins.
     pub fn new(head: &Head) -> Writer {
-        let mut writer = Writer {
-            bytes: Vec::with_capacity(4096),
-            counts: 0,
+        let mut out = Output::new(MAGIC);
+        out.raw(&[head.commit.as_bytes().len() as u8]);
+        out.u32(head.secret_scan_version);
+        out.raw(&head.settings);
+        out.raw(head.commit.as_bytes());
+        out.raw(&head.affirmation);
+        out.raw(&head.packages);
+        out.time(head.began);
+        let counts = out.0.len();
+        out.raw(&[0; 16]);
+        Writer {
+            out,
+            counts,
             entries: 0,
-        };
-        writer.bytes.extend_from_slice(MAGIC);
-        writer.bytes.push(head.commit.as_bytes().len() as u8);
-        writer.u32(head.secret_scan_version);
-        writer.bytes.extend_from_slice(&head.settings);
-        writer.bytes.extend_from_slice(head.commit.as_bytes());
-        writer.bytes.extend_from_slice(&head.affirmation);
-        writer.bytes.extend_from_slice(&head.packages);
-        writer.time(head.began);
-        writer.counts = writer.bytes.len();
-        writer.bytes.extend_from_slice(&[0; 16]);
-        writer
+        }
     }
 
     /// Adds an entry; they come in path order.
     pub fn entry(&mut self, entry: EntryRef<'_>, stat: &Stat) {
         self.entries += 1;
-        self.text(entry.path);
-        self.u32(stat.mode);
-        self.u64(stat.size);
-        self.time(stat.mtime);
-        self.time(stat.ctime);
-        self.u64(stat.inode);
+        self.out.bytes(entry.path);
+        self.out.stat(stat);
         match entry.kind {
             KindRef::Folder => {}
             KindRef::Link { target, id } => {
-                self.bytes.extend_from_slice(id.as_bytes());
-                self.text(target);
+                self.out.raw(id.as_bytes());
+                self.out.bytes(target);
             }
             KindRef::File(content) => {
-                self.bytes.extend_from_slice(&content.blake3);
-                self.bytes.extend_from_slice(content.id.as_bytes());
-                self.u64(content.size);
+                self.out.raw(&content.blake3);
+                self.out.raw(content.id.as_bytes());
+                self.out.u64(content.size);
+                self.out.bytes(entry.hard_link.unwrap_or_default());
             }
         }
     }
@@ -251,73 +239,14 @@ impl Writer {
         let mut count = 0u64;
         for (path, reason) in skipped {
             count += 1;
-            self.text(path);
+            self.out.bytes(path);
             let number = Reason::ALL.iter().position(|(other, _)| *other == reason);
-            self.bytes.push(number.unwrap_or(0) as u8);
+            self.out.raw(&[number.unwrap_or(0) as u8]);
         }
         let at = self.counts;
-        self.bytes[at..at + 8].copy_from_slice(&self.entries.to_le_bytes());
-        self.bytes[at + 8..at + 16].copy_from_slice(&count.to_le_bytes());
-        let sum = blake3::hash(&self.bytes);
-        self.bytes.extend_from_slice(sum.as_bytes());
-        self.bytes
-    }
-
-    fn text(&mut self, bytes: &[u8]) {
-        self.u32(bytes.len() as u32);
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn u32(&mut self, value: u32) {
-        self.bytes.extend_from_slice(&value.to_le_bytes());
-    }
-
-    fn u64(&mut self, value: u64) {
-        self.bytes.extend_from_slice(&value.to_le_bytes());
-    }
-
-    fn time(&mut self, time: Time) {
-        self.bytes.extend_from_slice(&time.seconds.to_le_bytes());
-        self.u32(time.nanoseconds);
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Input<'a>(&'a [u8]);
-
-impl<'a> Input<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    fn time(&mut self) -> Option<Time> {
-        Some(Time {
-            seconds: self.u64()? as i64,
-            nanoseconds: self.u32()?,
-        })
-    }
-
-    fn bytes(&mut self) -> Option<&'a [u8]> {
-        let length = self.u32()? as usize;
-        self.take(length)
-    }
-
-    fn id(&mut self, length: usize) -> Option<ObjectId> {
-        ObjectId::try_from(self.take(length)?).ok()
+        self.out.0[at..at + 8].copy_from_slice(&self.entries.to_le_bytes());
+        self.out.0[at + 8..at + 16].copy_from_slice(&count.to_le_bytes());
+        self.out.seal()
     }
 }
 
@@ -389,6 +318,7 @@ mod tests {
                     kind: *kind,
                     mode: 0o640,
                     mtime: stat.mtime,
+                    hard_link: matches!(kind, KindRef::File(_)).then_some(&b"a/0"[..]),
                 };
                 writer.entry(entry, stat);
             }
@@ -404,6 +334,7 @@ mod tests {
                 assert_eq!(read.entry.path, *path);
                 assert_eq!(read.entry.kind, *kind);
                 assert_eq!(read.stat, *stat);
+                assert_eq!(read.entry.hard_link.is_some(), matches!(kind, KindRef::File(_)));
             }
             let skipped: Vec<_> = cache.skipped().collect();
             assert_eq!(skipped, [(&b"x"[..], Reason::Mount), (b"y", Reason::Cache)]);

@@ -11,21 +11,20 @@ use super::app::{App, Setup};
 use super::args::Packages;
 use crate::archive::Archive;
 use crate::packages::ask::{self, Programs};
-use crate::packages::{Inventory, Reason, installed, system_manager};
+use crate::packages::{self, Document, Inventory, Reason, installed, system_manager};
 use crate::show;
 
 /// The root of the running system.
 const SYSTEM: &str = "/";
 
-/// The list that goes into a snapshot: one line a package, so that versions of it are easy to compare.
-pub fn document(setup: &Setup, app: &App) -> Result<Option<Vec<u8>>, Failure> {
+/// The list that goes into a snapshot, if there is to be one.
+pub fn document(setup: &Setup, app: &App) -> Result<Option<Document>, Failure> {
     if !setup.config.packages {
         return Ok(None);
     }
-    let inventory = installed(Path::new(SYSTEM), &app.places.home);
-    let mut bytes = serde_json::to_vec_pretty(&inventory).map_err(|error| Failure::of(&error))?;
-    bytes.push(b'\n');
-    Ok(Some(bytes))
+    let memory = setup.files().packages_cache();
+    let document = packages::document(Path::new(SYSTEM), &app.places.home, &memory);
+    Ok(Some(document.map_err(|error| Failure::of(&error))?))
 }
 
 /// Lists packages, or compares them with those of a snapshot.

@@ -134,6 +134,9 @@ fn entry_json(entry: &Entry) -> Value {
             json["size"] = content.size.into();
             json["blake3"] = data_encoding::HEXLOWER.encode(&content.blake3).into();
             json["git"] = content.id.to_string().into();
+            if let Some(first) = &entry.hard_link {
+                json["hard_link"] = show::json(first);
+            }
         }
         Kind::Link { target, id } => {
             json["kind"] = "link".into();

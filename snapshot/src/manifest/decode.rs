@@ -3,7 +3,10 @@
 use gix_hash::ObjectId;
 use serde::Deserialize;
 
-use super::{Content, Encoder, Entry, FORMAT, Kind, Manifest, Reason, Skip, Time, VERSION, order, parent};
+use super::{
+    Content, Encoder, Entry, FORMAT, Kind, Manifest, Reason, Skip, Time, VERSION, WITHOUT_HARD_LINKS, order,
+    parent,
+};
 
 /// No line is longer: a path and a link target of the lengths that systems allow, escaped.
 const LONGEST_LINE: usize = 128 * 1024;
@@ -12,7 +15,9 @@ const LONGEST_LINE: usize = 128 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Made by a later version of the program.
-    #[error("the manifest has version {0}, and this program knows version {VERSION}; use a newer program")]
+    #[error(
+        "the manifest has version {0}, and this program knows those up to {VERSION}; use a newer program"
+    )]
     Version(u32),
     /// Not in the one form that a manifest has.
     #[error("the manifest is damaged in line {line}: {reason}")]
@@ -45,6 +50,8 @@ struct Line {
     git: Option<String>,
     target: Option<String>,
     target_hex: Option<String>,
+    hard_link: Option<String>,
+    hard_link_hex: Option<String>,
     reason: Option<String>,
 }
 
@@ -67,7 +74,7 @@ pub fn decode(bytes: &[u8], format: gix_hash::Kind) -> Result<Manifest, Error> {
     if head.format != FORMAT {
         return Err(damaged(1, "it does not begin as a manifest does"));
     }
-    if head.version != VERSION {
+    if !(WITHOUT_HARD_LINKS..=VERSION).contains(&head.version) {
         return Err(Error::Version(head.version));
     }
     let mut manifest = Manifest {
@@ -169,11 +176,16 @@ fn entry(line: Line, format: gix_hash::Kind) -> Result<Entry, &'static str> {
         }
         _ => return Err("its kind is unknown"),
     };
+    let hard_link = match (line.hard_link, line.hard_link_hex) {
+        (None, None) => None,
+        (text, hex) => Some(bytes_of(text, hex).ok_or("what it is a hard link to is no path")?),
+    };
     Ok(Entry {
         path,
         kind,
         mode,
         mtime,
+        hard_link,
     })
 }
 
@@ -201,6 +213,16 @@ fn push_entry(manifest: &mut Manifest, entry: Entry) -> Result<(), &'static str>
         let near = manifest.entries.last().is_some_and(holds);
         if !near && !manifest.find(folder).is_some_and(holds) {
             return Err("it does not lie in a folder of this manifest");
+        }
+    }
+    if let Some(first) = &entry.hard_link {
+        let is_same_file = manifest.find(first).is_some_and(|first| {
+            matches!(first.kind, Kind::File(_))
+                && first.hard_link.is_none()
+                && (&first.kind, first.mode, first.mtime) == (&entry.kind, entry.mode, entry.mtime)
+        });
+        if !is_same_file {
+            return Err("it is a hard link to what is not the same file");
         }
     }
     manifest.entries.push(entry);

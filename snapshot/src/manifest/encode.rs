@@ -2,30 +2,43 @@
 
 use std::io::Write as _;
 
-use super::{EntryRef, FORMAT, KindRef, Reason, Time, VERSION};
+use super::{EntryRef, FORMAT, KindRef, Reason, Time, VERSION, WITHOUT_HARD_LINKS};
 
 /// A manifest in the making. Entries come in path order.
 #[derive(Debug)]
 pub struct Encoder {
     out: Vec<u8>,
     any: bool,
+    version: u32,
+    /// Where in the document the version is, a single digit.
+    version_at: usize,
 }
 
 impl Encoder {
     /// Begins a document.
     pub fn new(secret_scan_version: u32) -> Encoder {
         let mut out = Vec::with_capacity(4096);
+        let _ = write!(out, "{{\"format\":\"{FORMAT}\",\"version\":");
+        let (version, version_at) = (WITHOUT_HARD_LINKS, out.len());
         let _ = write!(
             out,
-            "{{\"format\":\"{FORMAT}\",\"version\":{VERSION},\"secret_scan_version\":{secret_scan_version},\"entries\":["
+            "{version},\"secret_scan_version\":{secret_scan_version},\"entries\":["
         );
-        Encoder { out, any: false }
+        Encoder {
+            out,
+            any: false,
+            version,
+            version_at,
+        }
     }
 
     /// Adds an entry.
     pub fn entry(&mut self, entry: EntryRef<'_>) {
         self.out.extend_from_slice(if self.any { b",\n" } else { b"\n" });
         self.any = true;
+        if entry.hard_link.is_some() {
+            self.version = VERSION;
+        }
         line(&mut self.out, entry);
     }
 
@@ -39,6 +52,7 @@ impl Encoder {
             let _ = write!(self.out, ",\"reason\":\"{}\"}}", reason.word());
         }
         self.out.extend_from_slice(b"\n]}\n");
+        self.out[self.version_at] = b'0' + self.version as u8;
         self.out
     }
 }
@@ -94,6 +108,10 @@ fn line(out: &mut Vec<u8>, entry: EntryRef<'_>) {
             out.extend_from_slice(b"\",\"git\":\"");
             hex(out, content.id.as_bytes());
             out.push(b'"');
+            if let Some(first) = entry.hard_link {
+                out.push(b',');
+                text(out, "hard_link", first);
+            }
         }
         KindRef::Link { target, id } => {
             out.push(b',');

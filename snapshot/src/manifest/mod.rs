@@ -10,13 +10,17 @@
 mod decode;
 mod encode;
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use gix_hash::ObjectId;
 
 pub use decode::{Error, decode};
 pub use encode::{Encoder, affirmation};
 
-/// The version of the format.
-pub const VERSION: u32 = 1;
+/// The newest version of the format.
+pub const VERSION: u32 = 2;
+/// The version of manifests without hard links, so that they are what they always were.
+const WITHOUT_HARD_LINKS: u32 = 1;
 /// Its name in the document and in the tree of a snapshot.
 pub const FORMAT: &str = "rivet-manifest";
 /// The file in the tree of a snapshot.
@@ -29,6 +33,17 @@ pub struct Time {
     pub seconds: i64,
     /// 0 to 999,999,999, counted forward.
     pub nanoseconds: u32,
+}
+
+impl Time {
+    /// The clock, as file systems use it; `None` where it stands before 1970.
+    pub fn now() -> Option<Time> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        Some(Time {
+            seconds: i64::try_from(now.as_secs()).ok()?,
+            nanoseconds: now.subsec_nanos(),
+        })
+    }
 }
 
 /// A file with content.
@@ -69,6 +84,9 @@ pub struct Entry {
     pub mode: u32,
     /// When its content was last changed.
     pub mtime: Time,
+    /// Of a file with several names, for all names but the first in path order: the first. All have the same content,
+    /// permissions and time.
+    pub hard_link: Option<Vec<u8>>,
 }
 
 /// Why something that is tracked was not captured.
@@ -197,6 +215,8 @@ pub struct EntryRef<'a> {
     pub mode: u32,
     /// See [`Entry::mtime`].
     pub mtime: Time,
+    /// See [`Entry::hard_link`].
+    pub hard_link: Option<&'a [u8]>,
 }
 
 /// See [`Kind`].
@@ -227,6 +247,7 @@ impl Entry {
             },
             mode: self.mode,
             mtime: self.mtime,
+            hard_link: self.hard_link.as_deref(),
         }
     }
 }
@@ -246,6 +267,7 @@ impl EntryRef<'_> {
             },
             mode: self.mode,
             mtime: self.mtime,
+            hard_link: self.hard_link.map(<[u8]>::to_vec),
         }
     }
 }

@@ -19,6 +19,7 @@ fn file(path: &[u8], format: gix_hash::Kind) -> Entry {
             seconds: -5,
             nanoseconds: 999_999_999,
         },
+        hard_link: None,
     }
 }
 
@@ -28,6 +29,7 @@ fn folder(path: &[u8]) -> Entry {
         kind: Kind::Folder,
         mode: 0o2755,
         mtime: Time::default(),
+        hard_link: None,
     }
 }
 
@@ -47,6 +49,7 @@ fn sample(format: gix_hash::Kind) -> Manifest {
                 },
                 mode: 0o777,
                 mtime: Time::default(),
+                hard_link: None,
             },
         ],
         skipped: vec![Skip {
@@ -68,6 +71,109 @@ fn what_is_written_is_read() {
     }
     let text = String::from_utf8(sample(gix_hash::Kind::Sha1).encode()).unwrap();
     assert!(text.contains(r#""path_hex":"612f7aff""#) && text.contains(r#"new\nline \"quoted\" \\ \u0001"#));
+}
+
+/// The sample, in which a file has two more names.
+fn linked(format: gix_hash::Kind) -> Manifest {
+    let mut manifest = sample(format);
+    let first = manifest.entries[1].path.clone();
+    for at in [2, 3] {
+        manifest.entries[at].hard_link = Some(first.clone());
+    }
+    let mut last = file(b"zz", format);
+    last.hard_link = Some(b"a/\xff".to_vec());
+    let mut other = file(b"a/\xff", format);
+    other.hard_link = None;
+    manifest.entries.insert(3, other); // the last one in its folder
+    manifest.entries.push(last);
+    manifest
+}
+
+#[test]
+fn both_versions_are_what_they_always_were() {
+    for (name, manifest) in [
+        ("version-1.json", sample(gix_hash::Kind::Sha1)),
+        ("version-2.json", linked(gix_hash::Kind::Sha1)),
+        ("version-2-sha256.json", linked(gix_hash::Kind::Sha256)),
+    ] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../testdata/golden/rivet-manifest")
+            .join(name);
+        if std::env::var_os("INGOT_WRITE_GOLDEN").is_some() {
+            std::fs::write(&path, manifest.encode()).unwrap();
+        }
+        let golden = std::fs::read(&path).unwrap();
+        assert_eq!(
+            String::from_utf8(manifest.encode()),
+            String::from_utf8(golden.clone()),
+            "{name}"
+        );
+        let format = if name.contains("sha256") {
+            gix_hash::Kind::Sha256
+        } else {
+            gix_hash::Kind::Sha1
+        };
+        assert_eq!(decode(&golden, format).unwrap(), manifest, "{name}");
+        let version = &golden[..50];
+        let expected = if name.starts_with("version-1") {
+            "\"version\":1,"
+        } else {
+            "\"version\":2,"
+        };
+        assert!(String::from_utf8_lossy(version).contains(expected), "{name}");
+    }
+}
+
+#[test]
+fn hard_links_are_to_the_first_name_of_the_same_file() {
+    let format = gix_hash::Kind::Sha1;
+    let good = linked(format);
+    assert_eq!(decode(&good.encode(), format).unwrap(), good);
+    let first = good.entries[1].path.clone();
+    let change = |change: &dyn Fn(&mut Manifest)| {
+        let mut manifest = good.clone();
+        change(&mut manifest);
+        decode(&manifest.encode(), format)
+    };
+    let bad: [&dyn Fn(&mut Manifest); 8] = [
+        &|manifest| manifest.entries[2].mode = 0o600,
+        &|manifest| manifest.entries[2].mtime.seconds += 1,
+        &|manifest| {
+            if let Kind::File(content) = &mut manifest.entries[2].kind {
+                content.size += 1;
+            }
+        },
+        &|manifest| manifest.entries[2].hard_link = Some(b"a".to_vec()),
+        &|manifest| manifest.entries[2].hard_link = Some(b"nowhere".to_vec()),
+        &|manifest| manifest.entries[2].hard_link = Some(manifest.entries[2].path.clone()),
+        &|manifest| manifest.entries[1].hard_link = Some(b"zz".to_vec()),
+        // A name of a name.
+        &|manifest| manifest.entries[6].hard_link = Some(manifest.entries[2].path.clone()),
+    ];
+    for (number, bad) in bad.iter().enumerate() {
+        let error = change(*bad).unwrap_err().to_string();
+        assert!(error.contains("not the same file"), "{number}: {error}");
+    }
+    // Only files have more names, and what has none is of the first version.
+    let mut text = String::from_utf8(good.encode()).unwrap();
+    text = text.replacen("\"version\":2", "\"version\":1", 1);
+    assert!(decode(text.as_bytes(), format).is_err());
+    let plain = String::from_utf8(sample(format).encode()).unwrap();
+    assert!(
+        decode(
+            plain.replacen("\"version\":1", "\"version\":2", 1).as_bytes(),
+            format
+        )
+        .is_err()
+    );
+    let at = format!("\"hard_link\":\"{}\"", "link");
+    let bad = plain.replacen("\"kind\":\"folder\"", &format!("\"kind\":\"folder\",{at}"), 1);
+    assert!(decode(bad.as_bytes(), format).is_err());
+    assert_eq!(
+        good.find(b"zz").unwrap().hard_link.as_deref(),
+        Some(&b"a/\xff"[..])
+    );
+    assert_ne!(first, b"zz");
 }
 
 #[test]
@@ -131,6 +237,8 @@ fn there_is_one_form() {
         ("\n]}\n", ""),
         ("\n]}\n", "\n]}\n "),
         ("\"version\":1,", "\"version\":2,"),
+        ("\"version\":1,", "\"version\":0,"),
+        ("\"version\":1,", "\"version\":3,"),
         ("\"format\":\"rivet-manifest\"", "\"format\":\"other\""),
         ("0707", "07zz"),
     ] {
@@ -158,6 +266,9 @@ fn the_time_of_a_folder_is_not_affirmed() {
     other.entries[0].mtime.seconds = 99;
     assert_eq!(hash(&manifest), hash(&other));
     other.entries[1].mtime.seconds = 99;
+    assert_ne!(hash(&manifest), hash(&other));
+    let mut other = manifest.clone();
+    other.entries[2].hard_link = Some(other.entries[1].path.clone());
     assert_ne!(hash(&manifest), hash(&other));
     let mut other = manifest.clone();
     other.skipped.clear();

@@ -106,7 +106,7 @@ pub(super) fn vim(source: &mut Source<'_>) -> Option<Found> {
             .unwrap_or_default()
         {
             let plugin = folder.join(&name);
-            if !plugin.is_dir() || name.starts_with('.') {
+            if !source.is_folder(&plugin) || name.starts_with('.') {
                 continue;
             }
             let (origin, version) = clone(source, &plugin);
@@ -119,7 +119,7 @@ pub(super) fn vim(source: &mut Source<'_>) -> Option<Found> {
 /// Where a plugin was cloned from, and the commit that is checked out.
 fn clone(source: &mut Source<'_>, plugin: &Path) -> (Option<String>, Option<String>) {
     let git = plugin.join(".git");
-    if !git.is_dir() {
+    if !source.is_folder(&git) {
         return (None, None);
     }
     let config = source.text(&git.join("config"), MAX_BYTES).unwrap_or_default();

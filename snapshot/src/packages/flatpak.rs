@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use super::source::{self, Source};
+use super::source::Source;
 use super::{Found, Package, Reason};
 
 /// Bytes of the deployment record that are looked at for the remote, its first field.
@@ -31,7 +31,7 @@ pub(super) fn read(source: &mut Source<'_>) -> Option<Found> {
                     let branches = folder.join(&name).join(&architecture);
                     for branch in source.names(&branches).unwrap_or_default() {
                         let active = branches.join(&branch).join("active");
-                        if !active.is_dir() {
+                        if !source.is_folder(&active) {
                             source.warn(&active, "no active deployment; left out");
                             continue;
                         }
@@ -47,7 +47,7 @@ pub(super) fn read(source: &mut Source<'_>) -> Option<Found> {
 
 /// The remote: the record is a serialised tuple whose first member is a text that ends in a zero byte.
 fn remote(source: &mut Source<'_>, path: &Path) -> Option<String> {
-    let head = source::open(path).and_then(|file| {
+    let head = source.open(path).and_then(|file| {
         let mut head = Vec::new();
         if let Some((file, _)) = file {
             file.take(HEAD).read_to_end(&mut head)?;

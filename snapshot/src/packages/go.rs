@@ -1,6 +1,6 @@
 //! Programs that `go install` built: each tells its package and version itself.
 
-use super::source::{self, Source};
+use super::source::Source;
 use super::{Found, Package, Reason, buildinfo};
 
 const MAX_BYTES: u64 = 1 << 20;
@@ -27,10 +27,10 @@ pub(super) fn read(source: &mut Source<'_>) -> Option<Found> {
             .unwrap_or_default()
         {
             let path = folder.join(name);
-            if path.is_dir() {
+            if source.is_folder(&path) {
                 continue;
             }
-            let info = source::open(&path).and_then(|file| match file {
+            let info = source.open(&path).and_then(|file| match file {
                 Some((mut file, _)) => buildinfo::read(&mut file),
                 None => Ok(None),
             });

@@ -18,6 +18,7 @@ mod flatpak;
 mod go;
 mod homebrew;
 mod install;
+mod memory;
 mod nix;
 mod npm;
 mod origin;
@@ -34,6 +35,8 @@ use serde::{Deserialize, Serialize};
 
 pub use diff::{Change, InventoryDiff, ListingDiff};
 pub use install::{InstallCommand, InstallPlan, system_manager};
+use memory::Look;
+pub use memory::{Document, document};
 use source::Source;
 
 /// A package manager. The order is that of reports: the system first, then languages, then editors.
@@ -158,11 +161,18 @@ const READERS: &[(Manager, Reader)] = &[
 
 /// Reads the databases below `root` (`/` on a running system) and those of the person whose home folder is `home`.
 pub fn installed(root: &Path, home: &Path) -> Inventory {
+    look(root, home).0
+}
+
+/// What is installed, and everything that was looked at to know it.
+fn look(root: &Path, home: &Path) -> (Inventory, Vec<Look>) {
     let mut managers = BTreeMap::new();
+    let mut looks = Vec::new();
     for (manager, reader) in READERS {
         let mut source = Source::new(root, home);
         let found = reader(&mut source);
-        let warnings = source.into_warnings();
+        let (warnings, looked) = source.finish();
+        looks.extend(looked);
         let listing = match found {
             None if warnings.is_empty() => continue,
             None => Listing::default(),
@@ -177,7 +187,7 @@ pub fn installed(root: &Path, home: &Path) -> Inventory {
         };
         managers.insert(*manager, Listing { warnings, ..listing }.sorted());
     }
-    Inventory { managers }
+    (Inventory { managers }, looks)
 }
 
 impl Manager {
@@ -231,6 +241,14 @@ impl Package {
 impl Listing {
     /// In the order that all listings have, without doubles.
     fn sorted(mut self) -> Listing {
+        // Some managers take a URL for a version, and a name is whatever a file says.
+        for package in &mut self.packages {
+            for text in [&mut package.name, &mut package.version] {
+                if text.contains("://") {
+                    *text = origin::without_credentials(text);
+                }
+            }
+        }
         self.packages.sort_by(|a, b| {
             (&a.name, &a.origin, &a.version, a.reason).cmp(&(&b.name, &b.origin, &b.version, b.reason))
         });

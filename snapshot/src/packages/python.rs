@@ -33,7 +33,7 @@ pub(super) fn pip(source: &mut Source<'_>) -> Option<Found> {
                         continue;
                     }
                     there = true;
-                    let reason = match (info.join("REQUESTED").exists(), by_pip) {
+                    let reason = match (source.exists(&info.join("REQUESTED")), by_pip) {
                         (true, _) => Reason::Explicit,
                         (false, true) => Reason::Dependency,
                         (false, false) => Reason::Unknown,
@@ -140,7 +140,7 @@ pub(super) fn uv(source: &mut Source<'_>) -> Option<Found> {
     let mut packages = Vec::new();
     for name in source.names(&place)? {
         let tool = place.join(&name);
-        if !tool.join("uv-receipt.toml").is_file() {
+        if !source.is_file(&tool.join("uv-receipt.toml")) {
             continue;
         }
         let version = version_of(source, &tool, &name).unwrap_or_default();

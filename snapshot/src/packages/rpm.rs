@@ -10,7 +10,9 @@ pub(super) fn read(source: &mut Source<'_>) -> Option<Found> {
         .iter()
         .flat_map(|folder| files.iter().map(move |file| format!("{folder}/{file}")))
         .map(|path| source.system(&path))
-        .find(|path| path.is_file())?;
+        .collect::<Vec<_>>()
+        .into_iter()
+        .find(|path| source.is_file(path))?;
     let question = ask::question(Manager::Rpm).unwrap_or_default();
     Some(Found::NotRead(format!(
         "{} is not read in-process; with --ask rpm itself is asked: {question}",

@@ -7,9 +7,9 @@ const MAX_BYTES: u64 = 1 << 20;
 
 pub(super) fn read(source: &mut Source<'_>) -> Option<Found> {
     let folder = ["snap", "var/lib/snapd/snap"]
-        .into_iter()
         .map(|place| source.system(place))
-        .find(|place| place.join("README").exists() || place.join("bin").exists())?;
+        .into_iter()
+        .find(|place| source.exists(&place.join("README")) || source.exists(&place.join("bin")))?;
     let mut packages = Vec::new();
     for name in source.names(&folder)? {
         let current = folder.join(&name).join("current");

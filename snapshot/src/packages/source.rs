@@ -4,19 +4,24 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FileType;
 use serde::de::DeserializeOwned;
+
+use super::memory::{Look, View};
+use crate::rooted::is_absent;
 
 /// Entries of one folder that are looked at.
 const MAX_ENTRIES: usize = 200_000;
 /// Warnings of one manager that are kept.
 const MAX_WARNINGS: usize = 50;
 
-/// The files of one machine, and what could not be read of them.
+/// The files of one machine, what could not be read of them, and what was looked at.
 pub(super) struct Source<'a> {
     root: &'a Path,
     home: &'a Path,
     warnings: Vec<String>,
     suppressed: usize,
+    looks: Vec<Look>,
 }
 
 impl<'a> Source<'a> {
@@ -26,6 +31,42 @@ impl<'a> Source<'a> {
             home,
             warnings: Vec::new(),
             suppressed: 0,
+            looks: Vec::new(),
+        }
+    }
+
+    /// Whatever a reader learns of a path begins here, so that the same look later means the same answer.
+    fn look(&mut self, path: &Path, follow: bool) -> View {
+        let look = Look::at(path, follow);
+        let view = look.view;
+        self.looks.push(look);
+        view
+    }
+
+    fn is(&mut self, path: &Path, kind: FileType) -> bool {
+        matches!(self.look(path, true), View::There(stat) if stat.file_type() == kind)
+    }
+
+    /// Whether there is a folder, or a link to one.
+    pub fn is_folder(&mut self, path: &Path) -> bool {
+        self.is(path, FileType::Directory)
+    }
+
+    /// Whether there is a file, or a link to one.
+    pub fn is_file(&mut self, path: &Path) -> bool {
+        self.is(path, FileType::RegularFile)
+    }
+
+    /// Whether there is anything.
+    pub fn exists(&mut self, path: &Path) -> bool {
+        matches!(self.look(path, true), View::There(_))
+    }
+
+    /// Opens a regular file.
+    pub fn open(&mut self, path: &Path) -> io::Result<Option<(File, u64)>> {
+        match self.look(path, true) {
+            View::There(_) => open(path),
+            view => view.error().map_or(Ok(None), Err),
         }
     }
 
@@ -55,16 +96,17 @@ impl<'a> Source<'a> {
         }
     }
 
-    pub fn into_warnings(mut self) -> Vec<String> {
+    /// What could not be read, and everything that was looked at.
+    pub fn finish(mut self) -> (Vec<String>, Vec<Look>) {
         if self.suppressed > 0 {
             self.warnings.push(format!("{} more warnings", self.suppressed));
         }
-        self.warnings
+        (self.warnings, self.looks)
     }
 
     /// A whole file of at most `limit` bytes. Nothing when it is not there; a warning when it cannot be read.
     pub fn file(&mut self, path: &Path, limit: u64) -> Option<Vec<u8>> {
-        match read(path, limit) {
+        match self.open(path).and_then(|opened| read(opened, limit)) {
             Ok(bytes) => bytes,
             Err(error) => {
                 self.warn(path, error);
@@ -93,9 +135,13 @@ impl<'a> Source<'a> {
 
     /// Names in a folder, sorted; those that are no UTF-8 are warned about. Nothing when it is not there.
     pub fn names(&mut self, path: &Path) -> Option<Vec<String>> {
+        if let Some(error) = self.look(path, true).error() {
+            self.warn(path, error);
+            return None;
+        }
         let entries = match fs::read_dir(path) {
             Ok(entries) => entries,
-            Err(error) if absent(&error) => return None,
+            Err(error) if is_absent(&error) => return None,
             Err(error) => {
                 self.warn(path, error);
                 return None;
@@ -124,21 +170,14 @@ impl<'a> Source<'a> {
     }
 
     /// Where a link points, as text.
-    pub fn link(&self, path: &Path) -> Option<String> {
+    pub fn link(&mut self, path: &Path) -> Option<String> {
+        self.look(path, false);
         fs::read_link(path).ok()?.into_os_string().into_string().ok()
     }
 }
 
-/// Whether there is nothing, also because a part of the path is a file.
-pub(super) fn absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
-}
-
 /// Opens a regular file. Asked before opening, since opening a named pipe waits.
-pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
+fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(io::Error::other("not a regular file")),
         Ok(_) => {
@@ -146,20 +185,21 @@ pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
             let size = file.metadata()?.len();
             Ok(Some((file, size)))
         }
-        Err(error) if absent(&error) => Ok(None),
+        Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    let Some((file, size)) = open(path)? else {
+fn read(opened: Option<(File, u64)>, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let Some((file, size)) = opened else {
         return Ok(None);
     };
     let too_large = || io::Error::other(format!("larger than {limit} bytes; not read"));
     if size > limit {
         return Err(too_large());
     }
-    let mut bytes = Vec::new();
+    // One more than there should be, so that one call reads all.
+    let mut bytes = Vec::with_capacity(size as usize + 1);
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(too_large());

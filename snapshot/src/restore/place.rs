@@ -14,10 +14,10 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Timespec, Timestamps}
 use rustix::io::Errno;
 
 use super::journal::kept_name;
-use super::plan::{Action, Conflict, Obstacle, Step};
+use super::plan::{Action, Conflict, Obstacle, Step, hash};
 use super::{Error, Restored};
-use crate::capture::walk::Stat;
-use crate::manifest::{Content, Entry, Kind, Manifest, Time};
+use crate::capture::walk::{Stat, names};
+use crate::manifest::{self, Content, Entry, Kind, Manifest, Time};
 use crate::rooted::{Parent, Root, is_absent, is_link};
 
 /// What names of files in the making begin with.
@@ -83,8 +83,9 @@ impl Placer<'_> {
         for (_, step) in of(|action| matches!(action, Action::MakeFolder)) {
             tell(step, self.make_folder(step), &mut restored.folders)?;
         }
-        let files: Vec<&(usize, &Step)> =
-            of(|action| matches!(action, Action::Create | Action::Replace(_))).collect();
+        let (linked, files): (Vec<_>, Vec<_>) =
+            of(|action| matches!(action, Action::Create | Action::Replace(_)))
+                .partition(|(_, step)| step.hard_link.is_some());
         for batch in files.chunks(TOGETHER) {
             if self.progress.interrupted() {
                 return Err(Error::Interrupted);
@@ -114,6 +115,13 @@ impl Placer<'_> {
         }
         for (_, step) in of(|action| matches!(action, Action::Adjust(_))) {
             tell(step, self.adjust(step), &mut restored.adjusted)?;
+        }
+        // Their first names are as they should be by now.
+        let mut cache = Cache::new(CACHE);
+        for (number, step) in linked {
+            let placed = self.link(number, step, &mut cache);
+            restored.bytes += placed.as_ref().copied().unwrap_or(0);
+            tell(step, placed.map(drop), &mut restored.written)?;
         }
         for (number, step) in of(|action| matches!(action, Action::Delete(_))) {
             tell(step, self.delete(*number, step), &mut restored.deleted)?;
@@ -212,6 +220,63 @@ impl Placer<'_> {
         }
     }
 
+    /// Makes another name of a file that has its first one, or a file of its own where that cannot be. Returns the bytes
+    /// that were written.
+    fn link(&self, number: usize, step: &Step, cache: &mut Cache) -> Outcome<u64> {
+        let ready = match self.prepare_name(number, step) {
+            Some(ready) => ready,
+            None => {
+                let ready = self.prepare(number, step, cache)?;
+                if let Some(file) = &ready.file {
+                    file.sync_data()
+                        .map_err(|error| self.fatal("sync", step, error))?;
+                }
+                ready
+            }
+        };
+        let placed = self.place(&ready);
+        // Where both names are of the same file already, a rename does nothing.
+        if placed.is_err() || ready.file.is_none() {
+            discard(self.root, &ready.parent, &ready.temporary);
+        }
+        placed.map(|()| ready.bytes)
+    }
+
+    /// Another name of the first one's file, beside its place, if that is the file that it should be.
+    fn prepare_name<'s>(&self, number: usize, step: &'s Step) -> Option<Ready<'s>> {
+        let entry = self.entry(step)?;
+        let Kind::File(content) = &entry.kind else {
+            return None;
+        };
+        let (parent, _) = self.root.place(&step.path).ok()?;
+        let (first_parent, first) = self.root.place(step.hard_link.as_ref()?).ok()?;
+        let ready = Ready {
+            number,
+            step,
+            parent,
+            temporary: temporary_name(),
+            file: None,
+            bytes: 0,
+        };
+        let (folder, name) = (ready.parent.fd(self.root), ready.temporary.as_str());
+        rustix::fs::linkat(first_parent.fd(self.root), first, folder, name, AtFlags::empty()).ok()?;
+        let is_it = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|found| {
+            let found = Stat::of(&found);
+            found.file_type() == FileType::RegularFile
+                && (found.size, found.permissions(), found.mtime) == (content.size, entry.mode, entry.mtime)
+        });
+        // That it has the right name does not make it the right file: the first one may have been left alone.
+        let beside = match manifest::parent(&step.path) {
+            b"" => name.as_bytes().to_vec(),
+            parent => [parent, b"/", name.as_bytes()].concat(),
+        };
+        let is_it = is_it && hash(self.root, &beside).is_ok_and(|hash| hash == content.blake3);
+        if !is_it {
+            discard(self.root, &ready.parent, &ready.temporary);
+        }
+        is_it.then_some(ready)
+    }
+
     fn write_link(&self, entry: &Entry, target: &[u8], ready: &Ready<'_>) -> Outcome<()> {
         let folder = ready.parent.fd(self.root);
         let made = rustix::fs::symlinkat(target, folder, ready.temporary.as_str()).and_then(|()| {
@@ -307,8 +372,7 @@ impl Placer<'_> {
         let folder = ready.parent.fd(self.root);
         let name = name_of(&step.path);
         if let Action::Replace(seen) = step.action {
-            let now = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
-            if now.map(|now| Stat::of(&now)) != Ok(seen) {
+            if !is_still(folder, name, &seen) {
                 return Err(Failed::Conflict(Obstacle::ChangedMeanwhile));
             }
             self.keep(ready.number, step, &ready.parent, seen)?;
@@ -350,14 +414,25 @@ impl Placer<'_> {
                 Err(error) => Err(self.failed("delete", step, error)),
             };
         }
-        let now = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
-        if now.map(|now| Stat::of(&now)) != Ok(seen) {
+        if !is_still(folder, name, &seen) {
             return Err(Failed::Conflict(Obstacle::ChangedMeanwhile));
         }
         self.keep(number, step, &parent, seen)?;
         rustix::fs::unlinkat(folder, name, AtFlags::empty())
             .map_err(|error| self.failed("delete", step, error))
     }
+}
+
+/// Whether what is there looks as it did. What happens to one name of a file changes a time of all of them.
+fn is_still(folder: rustix::fd::BorrowedFd<'_>, name: &[u8], seen: &Stat) -> bool {
+    let Ok(found) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        return false;
+    };
+    let mut now = Stat::of(&found);
+    if names(&found) > 1 {
+        now.ctime = seen.ctime;
+    }
+    now == *seen
 }
 
 /// Keeps a file or link in the folder of kept ones: as a second name where that is possible, so that its place is never

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use rustix::fs::FileType;
 
 use super::{Error, probe};
-use crate::capture::walk::{Listing, Stat};
+use crate::capture::walk::{Listing, Stat, device, names};
 use crate::manifest::{self, Content, Entry, Kind, Manifest};
 use crate::rooted::{Root, is_absent, is_link};
 
@@ -34,6 +34,8 @@ pub struct Step {
     pub action: Action,
     /// The place in the manifest; none for what is deleted.
     pub entry: Option<usize>,
+    /// Another name of the same file, which is restored as well and comes first.
+    pub hard_link: Option<Vec<u8>>,
     /// What is there is in no snapshot: it changed since the last one, or was never captured.
     pub unsaved: bool,
 }
@@ -176,6 +178,7 @@ pub fn plan(question: &Question<'_>, root: Option<&Root>) -> Result<Plan, Error>
                     path: path.to_vec(),
                     action,
                     entry: Some(at),
+                    hard_link: first_name(entry, question.paths).map(<[u8]>::to_vec),
                     unsaved,
                 });
                 continue;
@@ -224,6 +227,7 @@ fn delete(plan: &mut Plan, question: &Question<'_>, present: &Listing) {
             path: path.to_vec(),
             action: Action::Delete(item.stat),
             entry: None,
+            hard_link: None,
             unsaved: item.stat.file_type() != FileType::Directory
                 && question.saved.is_none_or(|saved| saved.find(path).is_none()),
         });
@@ -238,13 +242,14 @@ fn judge(entry: &Entry, root: Option<&Root>, question: &Question<'_>) -> (Verdic
     let Some(root) = root else {
         return (Verdict::Step(new), false);
     };
-    let stat = match root.stat(&entry.path) {
-        Ok(stat) => Stat::of(&stat),
+    let found = match root.stat(&entry.path) {
+        Ok(found) => found,
         Err(error) if is_link(&error) => return (Verdict::Conflict(Obstacle::BeyondLink), false),
         // The folder that it is in may be something else; that is told of the folder.
         Err(error) if is_absent(&error) => return (Verdict::Step(new), false),
         Err(_) => return (Verdict::Conflict(Obstacle::Unreadable), false),
     };
+    let stat = Stat::of(&found);
     let same_mode = stat.permissions() == entry.mode;
     let same_time = stat.mtime == entry.mtime;
     let verdict = match (&entry.kind, stat.file_type()) {
@@ -253,7 +258,13 @@ fn judge(entry: &Entry, root: Option<&Root>, question: &Question<'_>) -> (Verdic
         (Kind::Folder, _) => Verdict::Conflict(Obstacle::NotAFolder),
         (_, FileType::Directory) => Verdict::Conflict(Obstacle::Folder),
         (Kind::File(content), FileType::RegularFile) => match has_content(root, entry, content, &stat) {
+            // The other name is restored as well, and this one as a name of the same file.
+            Ok(true) if is_apart(root, entry, &found, question.paths) => Verdict::Step(Action::Replace(stat)),
             Ok(true) if same_mode && same_time => Verdict::Same,
+            // Permissions and times are those of all names.
+            Ok(true) if names(&found) > 1 && is_lone(entry, question.manifest) => {
+                Verdict::Step(Action::Replace(stat))
+            }
             Ok(true) => Verdict::Step(Action::Adjust(stat)),
             Ok(false) => Verdict::Step(Action::Replace(stat)),
             Err(()) => Verdict::Conflict(Obstacle::Unreadable),
@@ -272,6 +283,36 @@ fn judge(entry: &Entry, root: Option<&Root>, question: &Question<'_>) -> (Verdic
         _ => false,
     };
     (verdict, unsaved)
+}
+
+/// The first name of the file that an entry is another name of, where both are restored.
+fn first_name<'e>(entry: &'e Entry, paths: &[Vec<u8>]) -> Option<&'e [u8]> {
+    let wanted = |path: &[u8]| paths.is_empty() || paths.iter().any(|wanted| manifest::is_in(path, wanted));
+    entry.hard_link.as_deref().filter(|first| wanted(first))
+}
+
+/// Whether what is there is not the same file as what its first name leads to, and could be.
+fn is_apart(root: &Root, entry: &Entry, found: &rustix::fs::Stat, paths: &[Vec<u8>]) -> bool {
+    let Some(first) = first_name(entry, paths) else {
+        return false;
+    };
+    match root.stat(first) {
+        Ok(first) => first.st_ino != found.st_ino && device(&first) == device(found),
+        // It will be there.
+        Err(_) => true,
+    }
+}
+
+/// Whether the snapshot has no other name for the file.
+fn is_lone(entry: &Entry, manifest: &Manifest) -> bool {
+    let is_first = || {
+        let mut links = manifest
+            .entries
+            .iter()
+            .filter_map(|entry| entry.hard_link.as_deref());
+        links.any(|first| first == entry.path)
+    };
+    entry.hard_link.is_none() && !is_first()
 }
 
 fn has_content(root: &Root, entry: &Entry, content: &Content, stat: &Stat) -> Result<bool, ()> {

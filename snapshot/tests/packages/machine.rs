@@ -49,7 +49,7 @@ impl Machine {
         }
     }
 
-    fn home(&self) -> PathBuf {
+    pub fn home(&self) -> PathBuf {
         self.folder.path().join("home/me")
     }
 

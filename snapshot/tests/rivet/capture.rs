@@ -32,6 +32,35 @@ fn unchanged_files_are_not_opened() {
 }
 
 #[test]
+fn rehashing_tells_a_touch_from_a_change() {
+    let home = Home::new();
+    for number in 0..70 {
+        home.write(&format!("t/{}/{number}", number % 3), format!("content {number}"));
+    }
+    home.write("t/large", vec![5u8; 3 << 20]);
+    std::os::unix::fs::symlink("1", home.path("t/link")).unwrap();
+    home.rivet(&["snapshot"]).good();
+    home.age("t/0/0");
+    home.write("t/1/1", "kontent 1"); // of the same length
+    let mut large = vec![5u8; 3 << 20];
+    large[1 << 20] = 6;
+    home.write("t/large", &large);
+    let json = home.json(&["snapshot", "--rehash"]);
+    let number = |name: &str| json[name].as_u64().unwrap();
+    assert_eq!(
+        (number("read"), number("touched"), number("modified")),
+        (72, 1, 2),
+        "{json}"
+    );
+    assert_eq!(home.blob("t/1/1"), b"kontent 1");
+    assert!(home.blob("t/large") == large);
+    home.rivet(&["verify"]).good();
+    let json = home.json(&["snapshot", "--rehash"]);
+    assert!(json["snapshot"].is_null() && json["read"] == 72, "{json}");
+    home.sound();
+}
+
+#[test]
 fn a_change_within_the_same_tick_is_noticed() {
     let home = Home::new();
     // A file that looks the same by size and time of content, changed right after the capture.

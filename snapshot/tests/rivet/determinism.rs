@@ -19,6 +19,13 @@ fn lay_out(home: &Home, tree: &BTreeMap<String, Vec<u8>>) {
         // Where a file has the name of a folder, the first one wins.
         if std::fs::create_dir_all(path.parent().unwrap()).is_ok() && !path.is_dir() {
             let _ = std::fs::write(&path, bytes);
+            let beside = |what: &str| format!("{}{what}", path.display());
+            match bytes.first().map(|first| first % 4) {
+                Some(0) => drop(std::fs::hard_link(&path, beside("-hard"))),
+                Some(1) => drop(std::fs::hard_link(&path, home.path("t").join("-first"))),
+                Some(2) => drop(std::os::unix::fs::symlink("nowhere", beside("-soft"))),
+                _ => {}
+            }
         }
     }
     let mut open = vec![home.path("t")];
@@ -26,6 +33,19 @@ fn lay_out(home: &Home, tree: &BTreeMap<String, Vec<u8>>) {
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
+            if path.is_symlink() {
+                let at = rustix::fs::Timespec {
+                    tv_sec: 1_600_000_000,
+                    tv_nsec: 0,
+                };
+                let times = rustix::fs::Timestamps {
+                    last_access: at,
+                    last_modification: at,
+                };
+                let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+                rustix::fs::utimensat(rustix::fs::CWD, &path, &times, flags).unwrap();
+                continue;
+            }
             if path.is_dir() {
                 open.push(path.clone());
             }

@@ -96,3 +96,82 @@ fn anything_can_be_scanned() {
     assert!(home.rivet(&["secrets", "rules"]).good().lines().count() > 20);
     home.rivet(&["secrets", "scan", "absent"]).ends(1);
 }
+
+fn with_packages(home: &Home, more: &str) {
+    home.configure(more);
+    let config = home
+        .read(".config/rivet/config.toml")
+        .replace("packages = false", "packages = true");
+    std::fs::write(home.path(".config/rivet/config.toml"), config).unwrap();
+}
+
+#[test]
+fn the_list_of_packages_is_scanned_too() {
+    let home = Home::new();
+    with_packages(&home, "");
+    home.write("t/x", "x");
+    let token = format!("ghp_{}", "a8Kz0Qm3Xv7Lr2Tn5Wb9Yc4Jd6Hf1Gs0Pe8u");
+    // A branch is part of where a package came from, and somebody took a token for one.
+    let installs = format!(
+        "{{\"installs\":{{\"tool 1.0.0 (git+https://example.org/tool?branch={token}#0123)\":{{}}}}}}"
+    );
+    home.write(".cargo/.crates2.json", installs);
+    let ran = home.rivet(&["snapshot"]);
+    assert_eq!(ran.code, 14, "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("(installed packages):"), "{}", ran.out);
+    assert!(
+        ran.out.contains("packages = false") && !ran.out.contains(&token),
+        "{}",
+        ran.out
+    );
+    assert!(home.git(&["for-each-ref"]).is_empty());
+    let mut open = vec![home.repository()];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(
+                std::fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let found = bytes
+            .windows(token.len())
+            .any(|window| window == token.as_bytes());
+        assert!(!found, "{}", path.display());
+    }
+    assert!(home.rivet(&["status"]).good().contains("(installed packages):"));
+    // What is remembered of the list does not clear it.
+    tick();
+    home.rivet(&["snapshot"]).ends(14);
+    home.rivet(&["snapshot"]).ends(14);
+    let json = home.json(&["snapshot"]);
+    let fingerprint = json["offenders"][0]["findings"][0]["fingerprint"]
+        .as_str()
+        .unwrap();
+    with_packages(&home, &format!("[secrets]\nallow = [\"{fingerprint}\"]"));
+    home.rivet(&["snapshot"]).good();
+    assert!(home.git(&["show", "desk:packages.json"]).contains(&token));
+    with_packages(&home, "");
+    home.rivet(&["snapshot"]).ends(14);
+}
+
+#[test]
+fn credentials_in_where_packages_came_from_are_not_kept() {
+    let home = Home::new();
+    with_packages(&home, "");
+    home.write("t/x", "x");
+    // Put together here, so that no scanner takes them for real ones.
+    let password = ["k9x7", "Vq2m", "Lr8t"].concat();
+    let clone = format!("[remote \"origin\"]\n\turl = https://me:{password}@git.example.org/plugin.git\n");
+    home.write(".vim/plugged/plugin/.git/config", clone);
+    let installs = format!(
+        "{{\"installs\":{{\"tool 1.0.0 (git+https://{password}@git.example.org/tool#0123)\":{{}}}}}}"
+    );
+    home.write(".cargo/.crates2.json", installs);
+    home.rivet(&["snapshot"]).good();
+    let list = home.git(&["show", "desk:packages.json"]);
+    assert!(list.contains("https://git.example.org/plugin.git") && list.contains("git.example.org/tool"));
+    assert!(!list.contains(&password), "{list}");
+}

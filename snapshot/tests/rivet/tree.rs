@@ -79,8 +79,164 @@ fn modes_times_empty_files_and_empty_folders() {
     assert_eq!(deep.permissions().mode() & 0o7777, 0o2750);
 }
 
+/// Device and number of a file.
+fn identity(home: &Home, path: &str) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt as _;
+    let meta = std::fs::symlink_metadata(home.path(path)).unwrap();
+    (meta.dev(), meta.ino())
+}
+
+fn linked() -> Home {
+    let home = Home::new();
+    home.write("t/a/one", "the same");
+    std::fs::create_dir(home.path("t/b")).unwrap();
+    for name in ["t/b/two", "t/three"] {
+        std::fs::hard_link(home.path("t/a/one"), home.path(name)).unwrap();
+    }
+    home.write("t/lone", "the same");
+    home
+}
+
 #[test]
-fn sparse_files_and_hard_links() {
+fn hard_links_are_captured_and_restored() {
+    for format in FORMATS {
+        let home = Home::with(format);
+        home.write("t/b/one", "the same");
+        home.write("t/lone", "the same");
+        std::fs::hard_link(home.path("t/b/one"), home.path("t/a")).unwrap();
+        home.rivet(&["snapshot"]).good();
+        home.sound();
+        let entries = home.entries();
+        assert_eq!(entries["t/b/one"]["hard_link"], "t/a");
+        assert!(entries["t/a"]["hard_link"].is_null() && entries["t/lone"]["hard_link"].is_null());
+        assert!(home.json(&["snapshot"])["snapshot"].is_null());
+        assert_eq!(
+            home.json(&["snapshot", "--rehash"])["snapshot"],
+            serde_json::Value::Null
+        );
+        home.rivet(&["verify"]).good();
+        std::fs::remove_dir_all(home.path("t")).unwrap();
+        home.rivet(&["restore"]).good();
+        assert_eq!(identity(&home, "t/a"), identity(&home, "t/b/one"));
+        assert_ne!(identity(&home, "t/a"), identity(&home, "t/lone"));
+        assert!(
+            home.rivet(&["restore", "-n"])
+                .good()
+                .contains("as the snapshot has it")
+        );
+        home.rivet(&["undo"]).good();
+        assert!(!home.path("t").exists());
+    }
+}
+
+#[test]
+fn one_name_alone_is_a_file_of_its_own() {
+    let home = linked();
+    home.rivet(&["snapshot"]).good();
+    std::fs::remove_dir_all(home.path("t")).unwrap();
+    home.rivet(&["restore", "HEAD", "t/three"]).good();
+    assert_eq!(home.read("t/three"), "the same");
+    assert!(!home.path("t/a/one").exists());
+    // With the first name, it becomes one again.
+    home.rivet(&["restore"]).good();
+    assert_eq!(identity(&home, "t/a/one"), identity(&home, "t/three"));
+    assert_eq!(identity(&home, "t/a/one"), identity(&home, "t/b/two"));
+    home.rivet(&["undo"]).good();
+    assert_eq!(home.read("t/three"), "the same");
+    assert!(!home.path("t/a/one").exists());
+}
+
+#[test]
+fn names_that_come_go_or_part_are_a_change() {
+    let home = linked();
+    home.rivet(&["snapshot"]).good();
+    // The first name goes, and the next one is the first.
+    std::fs::remove_file(home.path("t/a/one")).unwrap();
+    let json = home.json(&["snapshot"]);
+    assert_eq!(json["removed"], 1, "{json}");
+    let entries = home.entries();
+    assert_eq!(entries["t/three"]["hard_link"], "t/b/two");
+    // One becomes a file of its own, with the same content and time.
+    let time = std::fs::metadata(home.path("t/three"))
+        .unwrap()
+        .modified()
+        .unwrap();
+    std::fs::remove_file(home.path("t/three")).unwrap();
+    home.write("t/three", "the same");
+    std::fs::File::options()
+        .write(true)
+        .open(home.path("t/three"))
+        .unwrap()
+        .set_modified(time)
+        .unwrap();
+    assert_eq!(home.rivet(&["status"]).good(), "t t/three\n");
+    let json = home.json(&["snapshot"]);
+    assert_eq!(
+        (json["touched"].as_u64(), json["modified"].as_u64()),
+        (Some(1), Some(0))
+    );
+    assert!(home.entries()["t/three"]["hard_link"].is_null());
+    // Going back makes them one file again.
+    home.rivet(&["restore", "HEAD~1"]).good();
+    assert_eq!(identity(&home, "t/b/two"), identity(&home, "t/three"));
+    home.rivet(&["undo"]).good();
+    assert_ne!(identity(&home, "t/b/two"), identity(&home, "t/three"));
+    home.sound();
+}
+
+#[test]
+fn what_concerns_one_name_concerns_all() {
+    let home = linked();
+    home.rivet(&["snapshot"]).good();
+    // Permissions are those of the file; adjusting them for one name is no surprise for the next.
+    std::fs::set_permissions(home.path("t/three"), PermissionsExt::from_mode(0o600)).unwrap();
+    let before = identity(&home, "t/three");
+    let json = home.json(&["restore"]);
+    assert_eq!(
+        (json["adjusted"].as_u64(), json["written"].as_u64()),
+        (Some(3), Some(0)),
+        "{json}"
+    );
+    assert_eq!(identity(&home, "t/three"), before);
+    // Content too.
+    home.write("t/three", "something else");
+    home.rivet(&["restore"]).good();
+    for name in ["t/a/one", "t/b/two", "t/three"] {
+        assert_eq!(home.read(name), "the same");
+        assert_eq!(identity(&home, name), identity(&home, "t/three"));
+    }
+    home.rivet(&["undo"]).good();
+    assert_eq!(home.read("t/a/one"), "something else");
+    assert_eq!(identity(&home, "t/a/one"), identity(&home, "t/three"));
+    // What no snapshot links is not changed through another name.
+    let home = Home::new();
+    home.write("t/own", "mine");
+    home.rivet(&["snapshot"]).good();
+    std::fs::hard_link(home.path("t/own"), home.path("elsewhere")).unwrap();
+    std::fs::set_permissions(home.path("t/own"), PermissionsExt::from_mode(0o600)).unwrap();
+    home.rivet(&["restore"]).good();
+    let mode = |name: &str| std::fs::metadata(home.path(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("t/own"), mode("elsewhere")), (0o644, 0o600));
+}
+
+#[test]
+fn names_of_one_file_are_deleted_together() {
+    let home = Home::new();
+    home.write("t/stays", "x");
+    home.rivet(&["snapshot"]).good();
+    home.write("t/one", "the same");
+    for name in ["t/two", "t/three"] {
+        std::fs::hard_link(home.path("t/one"), home.path(name)).unwrap();
+    }
+    home.rivet(&["restore", "--delete"]).good();
+    assert_eq!(std::fs::read_dir(home.path("t")).unwrap().count(), 1);
+    home.rivet(&["undo"]).good();
+    assert_eq!(home.read("t/three"), "the same");
+    assert_eq!(identity(&home, "t/one"), identity(&home, "t/three"));
+}
+
+#[test]
+fn sparse_files_stay_sparse() {
     use std::io::{Seek as _, Write as _};
     use std::os::unix::fs::MetadataExt as _;
     let home = Home::new();
@@ -89,19 +245,14 @@ fn sparse_files_and_hard_links() {
     sparse.write_all(b"end").unwrap();
     sparse.set_len(30 << 20).unwrap();
     drop(sparse);
-    home.write("t/one", "the same");
-    std::fs::hard_link(home.path("t/one"), home.path("t/two")).unwrap();
     home.rivet(&["snapshot"]).good();
     home.sound();
-    let entries = home.entries();
-    assert_eq!(entries["t/one"]["git"], entries["t/two"]["git"]);
     let before = std::fs::read(home.path("t/sparse")).unwrap();
     std::fs::remove_dir_all(home.path("t")).unwrap();
     home.rivet(&["restore"]).good();
     assert!(std::fs::read(home.path("t/sparse")).unwrap() == before);
     let blocks = std::fs::metadata(home.path("t/sparse")).unwrap().blocks();
     assert!(blocks * 512 < 4 << 20, "{blocks} blocks: the holes are gone");
-    assert_eq!(home.read("t/two"), "the same");
 }
 
 #[test]
