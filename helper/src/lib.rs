@@ -4,6 +4,7 @@
 
 pub mod cli;
 pub mod config;
+mod counted;
 pub mod flock;
 pub mod gitremote;
 pub mod protocol;

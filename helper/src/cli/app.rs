@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bstr::{BString, ByteSlice as _};
 use ingot_engine::repository::{self, Repository};
@@ -18,7 +19,7 @@ pub struct App {
     /// Options of every command.
     pub global: Global,
     /// Shows progress.
-    pub display: Display,
+    pub display: Arc<Display>,
 }
 
 /// Which of a remote's URLs are meant.
@@ -44,6 +45,8 @@ pub struct Found {
     pub key: PathBuf,
     /// Where relative paths of the configuration start.
     pub base: PathBuf,
+    /// Shows progress.
+    pub display: Arc<Display>,
 }
 
 impl App {
@@ -54,7 +57,7 @@ impl App {
         let mode = Mode::choose(wanted, global.quiet);
         App {
             global,
-            display: Display::new(mode, interrupt),
+            display: Arc::new(Display::new(mode, interrupt)),
         }
     }
 
@@ -108,6 +111,7 @@ impl App {
                             urls: vec![url],
                             key,
                             base,
+                            display: Arc::clone(&self.display),
                         }));
                     }
                 },
@@ -132,6 +136,7 @@ impl App {
             urls,
             key,
             base,
+            display: Arc::clone(&self.display),
         }))
     }
 
@@ -201,7 +206,8 @@ impl Found {
     /// Opens the key for one of the stores.
     pub fn open(&self, url: &StorageUrl) -> Result<Place, Failure> {
         let (repository, remote) = (self.repository.as_ref(), self.remote.as_ref());
-        Place::open(url.clone(), self.key.clone(), repository, remote, &self.base)
+        let place = Place::open(url.clone(), self.key.clone(), repository, remote, &self.base)?;
+        Ok(place.shown(Arc::clone(&self.display) as _))
     }
 
     /// The only store of a command that reads.

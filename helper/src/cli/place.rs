@@ -78,6 +78,12 @@ impl Place {
         self
     }
 
+    /// The same, which tells `progress` what comes from the store and goes there.
+    pub fn shown(self, progress: Arc<dyn Progress>) -> Place {
+        self.storage.show(progress);
+        self
+    }
+
     /// The store.
     pub fn storage(&self) -> &dyn Storage {
         &*self.storage

@@ -94,6 +94,7 @@ pub fn push(app: &App, args: &Push, words: &[OsString]) -> Result<Report, Failur
         urls: vec![url.clone()],
         key: setup.key.clone(),
         base,
+        display: std::sync::Arc::clone(&app.display),
     };
     let pushed = Pushing {
         app,
