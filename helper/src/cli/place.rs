@@ -199,7 +199,9 @@ pub fn patience(progress: &dyn Progress) -> Patience<'_> {
 
 /// As many threads as there are processors.
 pub fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    // Finding out takes several files of the system.
+    static FOUND: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *FOUND.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
 fn memory(repository: &Repository, remote: Option<&Configured>, base: &Path) -> Memory {

@@ -295,3 +295,42 @@ fn packs_that_claim_what_is_not_there() {
         }
     }
 }
+
+#[test]
+fn parts_that_come_as_deltas_are_read() {
+    let served = Served::new(Way::Daemon);
+    let world = &served.world;
+    let store = &world.store;
+    let source = served.source();
+    world.git(source.path(), &["push", "-q", "vault", "main"]).good();
+    // A file of somebody else on the branch resembles a part, which the server then keeps as what differs.
+    let parts = git::git(store, &["ls-tree", "-r", "--object-only", BRANCH, "e2ee/objects"]);
+    let part = parts.lines().next().unwrap();
+    let mut larger = git::with_input(store, &["cat-file", "blob", part], b"");
+    larger.extend_from_slice(b"and some more");
+    let id = git::with_input(store, &["hash-object", "-w", "--stdin"], &larger);
+    let stream = format!(
+        "commit {BRANCH}\ncommitter a <a@example.org> 1 +0000\ndata 0\nfrom {BRANCH}^0\nM 100644 {} notes\n\n",
+        String::from_utf8(id).unwrap().trim()
+    );
+    git::with_input(store, &["fast-import", "--quiet"], stream.as_bytes());
+    git::git(
+        store,
+        &["repack", "-q", "-a", "-d", "-f", "--window=50", "--depth=50"],
+    );
+    let bases = git::with_input(
+        store,
+        &["cat-file", "--batch-check=%(deltabase)"],
+        format!("{part}\n").as_bytes(),
+    );
+    assert!(!bases.starts_with(b"0000"), "not a delta");
+    for (number, filter) in [false, true].into_iter().enumerate() {
+        served.filter(filter);
+        let _ = std::fs::remove_dir_all(world.path("home/.cache"));
+        let clone = served.clone(&format!("clone-{number}"));
+        super::world::sound(world, &clone);
+        commit(world, &clone, &format!("more {number}"));
+        world.git(&clone, &["push", "-q", "origin", "HEAD:main"]).good();
+    }
+    check_store(store, &world.key, &["--shared-carrier", "--clean"]).unwrap();
+}
