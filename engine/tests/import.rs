@@ -574,7 +574,7 @@ fn killed_at_any_call() {
         );
         whole_or_absent(&target);
         git::fsck(target.path());
-        import_with(real(), &target.objects(), &[&content]).unwrap();
+        import_with(real(), &target.objects(), &[&content], false).unwrap();
         assert_eq!(target.git(&["cat-file", "blob", &object.to_string()]), "content");
         target.git(&["prune", "--expire=now"]);
         let rest = everything(&target.objects());
@@ -606,5 +606,5 @@ fn killed_child() {
     let objects = std::env::var_os(KILLED).unwrap();
     let content = blob_pack(Format::Sha1, b"content");
     let fs = Arc::new(killing::Killing::new(at));
-    import_with(fs, Path::new(&objects), &[&content]).unwrap();
+    import_with(fs, Path::new(&objects), &[&content], false).unwrap();
 }

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use gix_hash::ObjectId;
 use ingot_engine::refs::{self, Edit, Expected};
 use ingot_engine::walk;
+use ingot_helper::cli::exit::Failure;
 use ingot_helper::cli::place::{self, Place};
 use ingot_helper::config::StorageUrl;
+use ingot_helper::keys::KeyFiles;
 use ingot_helper::protocol::{DeviceKey, key_file};
 use ingot_helper::remote::decide::{Change, Decision, Target};
 use ingot_helper::remote::{self, FetchOptions, Local, PushOptions, Sent, View};
@@ -33,7 +35,7 @@ pub enum Error {
     Walk(#[from] walk::Error),
     /// The store could not be prepared.
     #[error("{0}")]
-    Place(String),
+    Place(Box<Failure>),
     /// There is a store, and no key for it.
     #[error("there is a store at {url}, but no key at {}; copy the key of the machine that made it there", .key.display())]
     NoKey {
@@ -66,6 +68,8 @@ pub struct Store<'a> {
     pub url: StorageUrl,
     /// The device key.
     pub key: PathBuf,
+    /// Opens it.
+    pub keys: &'a KeyFiles,
     /// Who is told how far the work is.
     pub progress: &'a dyn ingot_engine::progress::Progress,
 }
@@ -98,19 +102,20 @@ impl Store<'_> {
     fn open(&self, archive: Option<&Archive>) -> Result<Place, Error> {
         let repository = archive.map(Archive::repository);
         Place::open(
+            self.keys,
             self.url.clone(),
             self.key.clone(),
             repository,
             None,
             Path::new("/"),
         )
-        .map_err(|failure| Error::Place(failure.to_string()))
+        .map_err(|failure| Error::Place(Box::new(failure)))
     }
 
     /// Whether anybody has begun a repository there.
     fn is_begun(&self) -> Result<bool, Error> {
         let storage = place::storage(&self.url, None, Path::new("/"))
-            .map_err(|failure| Error::Place(failure.to_string()))?;
+            .map_err(|failure| Error::Place(Box::new(failure)))?;
         match storage.head() {
             Ok(head) => Ok(head.is_some()),
             Err(ingot_helper::storage::Error::Unreachable { .. }) => Ok(false),
@@ -287,5 +292,5 @@ pub fn location(text: &str, home: &Path, here: &Path) -> Result<StorageUrl, Erro
         true => path.display().to_string(),
         false => place.to_owned(),
     };
-    StorageUrl::parse(text.as_str().into(), here).map_err(|error| Error::Place(error.to_string()))
+    StorageUrl::parse(text.as_str().into(), here).map_err(|error| Error::Place(Box::new(error.into())))
 }

@@ -54,6 +54,7 @@ impl App {
 
 /// Runs `git-chunk` with its arguments, its own name first, and returns how it ends.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
+    ingot_helper::cli::trace::start();
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {

@@ -246,6 +246,11 @@ impl Pack {
         self.data().map(|_| ())
     }
 
+    /// Looks whether the data file is the one that the index was made for, without keeping it open.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.check_data().map(drop)
+    }
+
     fn data(&self) -> Result<&Data, Error> {
         if let Some(data) = self.data.get() {
             return Ok(data);

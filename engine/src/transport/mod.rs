@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 pub use address::{Address, Direction, Scheme};
 pub use advertisement::AdvertisedRef;
-pub use credential::ask_on_terminal;
+pub use credential::{Unanswered, ask_on_terminal, ask_on_terminal_unless, ask_secret};
 pub use error::Error;
 pub use messages::{Line, Lines, Messages, Silently};
 pub use options::{Environment, Options};

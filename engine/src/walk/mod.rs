@@ -40,6 +40,7 @@ use frontier::Frontier;
 use history::History;
 use tips::Tips;
 
+use crate::notice;
 use crate::progress::{Progress, Unit};
 use crate::store::Store;
 
@@ -80,6 +81,33 @@ pub fn enumerate(store: &Store, request: &Request<'_>, progress: &dyn Progress) 
 
 /// [`enumerate`] with the number of commits from which on it goes level by level.
 fn enumerate_with(
+    store: &Store,
+    request: &Request<'_>,
+    large: usize,
+    progress: &dyn Progress,
+) -> Result<Objects, Error> {
+    let error = match enumerate_once(store, request, large, progress) {
+        Err(error) if !request.verify && error.is_contradiction() => error,
+        result => return result,
+    };
+    // It may be the commit-graph or a bitmap that is wrong, and not the objects.
+    let plain = Request {
+        verify: true,
+        ..*request
+    };
+    let Ok(objects) = enumerate_once(store, &plain, large, progress) else {
+        return Err(error);
+    };
+    let objects_dir = store.objects_dir();
+    let fault = format!(
+        "the commit-graph or a bitmap in {} contradicts the objects ({error})",
+        objects_dir.display()
+    );
+    notice::passed_over(objects_dir, &fault);
+    Ok(objects)
+}
+
+fn enumerate_once(
     store: &Store,
     request: &Request<'_>,
     large: usize,

@@ -1,18 +1,20 @@
 //! What the commands share: how the user wants to be told, and how a store is found.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bstr::{BString, ByteSlice as _};
 use ingot_engine::repository::{self, Repository};
 
 use super::args::{self, Global};
+use super::ask::key_files;
 use super::exit::{Code, Failure};
 use super::interrupt::Interrupt;
 use super::place::{self, Place};
 use super::progress::{Display, Mode};
 use crate::config::{Remote, Settings, StorageUrl, Target};
+use crate::keys::{KeyFiles, Opened, refuse_in_work_tree};
 
 /// One run of the program.
 pub struct App {
@@ -20,6 +22,8 @@ pub struct App {
     pub global: Global,
     /// Shows progress.
     pub display: Arc<Display>,
+    /// Key files, opened once.
+    pub keys: Arc<KeyFiles>,
 }
 
 /// Which of a remote's URLs are meant.
@@ -47,6 +51,8 @@ pub struct Found {
     pub base: PathBuf,
     /// Shows progress.
     pub display: Arc<Display>,
+    /// Opens the key file.
+    pub keys: Arc<KeyFiles>,
 }
 
 impl App {
@@ -58,6 +64,7 @@ impl App {
         App {
             global,
             display: Arc::new(Display::new(mode, interrupt)),
+            keys: Arc::new(key_files()),
         }
     }
 
@@ -112,6 +119,7 @@ impl App {
                             key,
                             base,
                             display: Arc::clone(&self.display),
+                            keys: Arc::clone(&self.keys),
                         }));
                     }
                 },
@@ -137,6 +145,7 @@ impl App {
             key,
             base,
             display: Arc::clone(&self.display),
+            keys: Arc::clone(&self.keys),
         }))
     }
 
@@ -188,12 +197,21 @@ impl App {
         Ok(url)
     }
 
+    /// Refuses a key file in the work tree around the user, for commands that need no repository otherwise.
+    pub fn refuse_tracked(&self, key: &Path) -> Result<(), Failure> {
+        match self.repository(None) {
+            Ok(Some(repository)) => Ok(refuse_in_work_tree(key, &repository, None)?),
+            // One that cannot be used is not in use.
+            Ok(None) | Err(_) => Ok(()),
+        }
+    }
+
     fn key(
         &self,
         place: &args::Place,
         settings: &Settings,
         remote: Option<&Remote>,
-        base: &std::path::Path,
+        base: &Path,
     ) -> Result<PathBuf, Failure> {
         match &place.key {
             Some(key) => Ok(place::current_folder()?.join(key)),
@@ -203,10 +221,30 @@ impl App {
 }
 
 impl Found {
+    /// Opens the key file, for no store in particular.
+    pub fn read_key(&self) -> Result<Opened, Failure> {
+        if let Some(repository) = &self.repository {
+            let setting = self
+                .remote
+                .as_ref()
+                .map(|remote| place::key_setting(remote.name.as_bstr()));
+            let setting = setting.map(|name| name.to_string());
+            refuse_in_work_tree(&self.key, repository, setting.as_deref())?;
+        }
+        Ok(self.keys.read(&self.key)?)
+    }
+
     /// Opens the key for one of the stores.
     pub fn open(&self, url: &StorageUrl) -> Result<Place, Failure> {
         let (repository, remote) = (self.repository.as_ref(), self.remote.as_ref());
-        let place = Place::open(url.clone(), self.key.clone(), repository, remote, &self.base)?;
+        let place = Place::open(
+            &self.keys,
+            url.clone(),
+            self.key.clone(),
+            repository,
+            remote,
+            &self.base,
+        )?;
         Ok(place.shown(Arc::clone(&self.display) as _))
     }
 

@@ -53,6 +53,8 @@ pub struct Global {
 pub enum Command {
     /// Make a device key
     Keygen(Keygen),
+    /// Show, protect, copy and back up a device key
+    Key(super::key::args::Key),
     /// Write the public part of a device key, for an administrator to add
     DeviceExport(DeviceExport),
     /// Make an empty store
@@ -104,6 +106,7 @@ pub enum Command {
 #[command(after_help = "\
 Examples:
   git-e2ee keygen --output ~/.config/ingot/keys/notes.key.json
+  git-e2ee keygen --output ~/.config/ingot/keys/notes.key.json --passphrase
   git-e2ee keygen --output laptop.key.json --repository-root 5f3c…   A further device of an existing repository")]
 pub struct Keygen {
     /// File to create; it must not exist
@@ -112,6 +115,9 @@ pub struct Keygen {
     /// Root of an existing repository, 64 hexadecimal digits; a key without it can found one
     #[arg(long, value_name = "HEX")]
     pub repository_root: Option<String>,
+    /// Protect it by a passphrase, which is asked for
+    #[arg(long)]
+    pub passphrase: bool,
 }
 
 /// Writes the public part of a device key.

@@ -121,7 +121,7 @@ pub fn rotate(app: &App, args: &DeviceRotate) -> Result<Report, Failure> {
     let mut names = load(&place)?;
     let rotated = place
         .remote(&app.display)
-        .rotate(&place.key_file)
+        .rotate(&app.keys, &place.key_file)
         .map_err(|error| explain(error.into(), "device-rotate"))?;
     let named = names.get(&rotated.old).is_some();
     let mut report = report("device-rotate", &rotated.changed, &names);

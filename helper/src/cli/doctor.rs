@@ -15,7 +15,7 @@ use super::place::Place;
 use super::progress::amount;
 use super::report::Report;
 use crate::config::{StorageUrl, shell_word};
-use crate::protocol::{Role, key_file};
+use crate::protocol::Role;
 use crate::remote::{self, Floor, next_key_file};
 use crate::state::{AdminPin, DeviceNames, Owner, load, state_file};
 use crate::storage::directory::Directory;
@@ -141,33 +141,11 @@ fn examine(app: &App, args: &Doctor, found: &Found, findings: &mut Vec<Finding>)
 }
 
 fn key_of(found: &Found) -> Finding {
-    let key = match key_file::read(&found.key) {
-        Ok(key) => key,
-        Err(error) => return Finding::trouble("key", &error.into()),
+    let key = match found.read_key() {
+        Ok(opened) => opened.key,
+        Err(failure) => return Finding::trouble("key", &failure),
     };
-    let inside = found
-        .repository
-        .as_ref()
-        .and_then(|repository| repository.work_dir())
-        .is_some_and(|top| is_inside(&found.key, top));
-    if inside {
-        return Finding::note(
-            "key",
-            format!(
-                "{} lies in the work tree, where it could be committed",
-                found.key.display()
-            ),
-            "move it, and set remote.<name>.e2ee-key to its new place",
-        );
-    }
     Finding::good("key", format!("device {} of repository {}", key.id(), key.root()))
-}
-
-fn is_inside(path: &Path, folder: &Path) -> bool {
-    match (std::fs::canonicalize(path), std::fs::canonicalize(folder)) {
-        (Ok(path), Ok(folder)) => path.starts_with(&folder) && !path.starts_with(folder.join(".git")),
-        _ => false,
-    }
 }
 
 /// The files in which something is remembered: whole, or not.

@@ -6,6 +6,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::process::ExitCode;
 
+use ingot_engine::transport::Unanswered;
 use ingot_engine::{refs, repository};
 
 use crate::protocol::key_file;
@@ -34,13 +35,15 @@ pub enum Code {
     Integrity = 13,
     /// What was to be stored holds a secret. Nothing of it was stored.
     Secret = 14,
+    /// The key file is protected by a passphrase that nobody gave.
+    KeyLocked = 15,
     /// The user stopped it.
     Interrupted = 130,
 }
 
 impl Code {
     /// Every code with the name that `--json` and the documentation use.
-    pub const ALL: [(Code, &'static str); 10] = [
+    pub const ALL: [(Code, &'static str); 11] = [
         (Code::Done, "done"),
         (Code::Failed, "failed"),
         (Code::Usage, "usage"),
@@ -50,6 +53,7 @@ impl Code {
         (Code::CannotOpen, "cannot-open"),
         (Code::Integrity, "integrity"),
         (Code::Secret, "secret"),
+        (Code::KeyLocked, "key-locked"),
         (Code::Interrupted, "interrupted"),
     ];
 }
@@ -138,8 +142,30 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+impl From<key_file::Error> for Failure {
+    fn from(error: key_file::Error) -> Failure {
+        let code = match &error {
+            key_file::Error::Unanswered {
+                source: Unanswered::Interrupted,
+                ..
+            } => Code::Interrupted,
+            key_file::Error::Protected(_)
+            | key_file::Error::Unanswered { .. }
+            | key_file::Error::WrongPassphrase(_) => Code::KeyLocked,
+            _ => Code::Failed,
+        };
+        Failure {
+            code,
+            ..Failure::of(&error)
+        }
+    }
+}
+
 impl From<remote::Error> for Failure {
     fn from(error: remote::Error) -> Failure {
+        if let remote::Error::KeyFile(error) = error {
+            return error.into();
+        }
         let code = match error.kind() {
             remote::Kind::Failed => Code::Failed,
             remote::Kind::NoStore => Code::NoStore,
@@ -163,14 +189,14 @@ impl From<remote::Error> for Failure {
                 "check the path, or make a store with: git-e2ee init (a folder) or git-e2ee carrier-init (a Git repository)",
             ),
             Code::Locked => Some("try again when the other process has ended"),
-            Code::CannotOpen => {
-                Some("use the right key, or ask an administrator of the store to add this device")
-            }
+            Code::CannotOpen => Some(
+                "use the right key, or ask an administrator of the store for the role or to add this device",
+            ),
             Code::Integrity => {
                 Some("nothing of it was used; ask whoever keeps the storage, and compare with another device")
             }
             Code::Interrupted => Some("the same command again finishes the job"),
-            Code::Done | Code::Failed | Code::Usage | Code::Partial | Code::Secret => None,
+            Code::Done | Code::Failed | Code::Usage | Code::Partial | Code::Secret | Code::KeyLocked => None,
         };
         Failure {
             code,
@@ -256,7 +282,6 @@ macro_rules! plain_failures {
 }
 
 plain_failures!(
-    key_file::Error,
     config::KeyError,
     config::UrlError,
     super::refspec::Error,
@@ -308,7 +333,7 @@ mod tests {
     #[test]
     fn the_numbers_are_the_documented_ones() {
         let numbers: Vec<u8> = Code::ALL.iter().map(|(code, _)| *code as u8).collect();
-        assert_eq!(numbers, [0, 1, 2, 3, 10, 11, 12, 13, 14, 130]);
+        assert_eq!(numbers, [0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 130]);
         let documented = include_str!("../../../docs/exit-codes.md");
         for (code, name) in Code::ALL {
             let row = format!("| {} | `{name}` |", code as u8);

@@ -14,6 +14,7 @@ use super::exit::Failure;
 use super::place::{self, Place};
 use super::report::Report;
 use crate::config::{StorageUrl, shell_word};
+use crate::keys::Opened;
 use crate::protocol::invitation::{self, Invitation};
 use crate::protocol::policy::{Change, Device};
 use crate::protocol::{DeviceId, DeviceKey, PublicDevice, Role, key_file, policy, publication};
@@ -155,19 +156,20 @@ fn compare(device: &DeviceId, told: Option<&str>) -> Result<(), Failure> {
 /// Shows a request, or accepts an invitation.
 pub fn join(app: &App, args: &Join) -> Result<Report, Failure> {
     let path = absolute(&args.key)?;
+    app.refuse_tracked(&path)?;
     match &args.invitation {
-        None => request(&path),
+        None => request(app, &path),
         Some(word) => accept(app, args, &path, word),
     }
 }
 
-fn request(path: &Path) -> Result<Report, Failure> {
+fn request(app: &App, path: &Path) -> Result<Report, Failure> {
     let made = !path.exists();
     if made {
         let key = DeviceKey::generate(None).map_err(|error| Failure::of(&error))?;
         key_file::create(path, &key)?;
     }
-    let key = key_file::read(path)?;
+    let key = app.keys.read(path)?.key;
     let (line, fingerprint) = (
         invitation::request_line(key.public()),
         invitation::device_fingerprint(key.id()),
@@ -198,7 +200,7 @@ fn accept(app: &App, args: &Join, path: &Path, word: &OsStr) -> Result<Report, F
         return Err(Failure::failed(message)
             .next("if the administrator sees other digits, it was altered on its way"));
     }
-    let key = key_file::read(path)?;
+    let Opened { key, wrapping } = app.keys.read(path)?;
     invitation
         .check_recipient(key.id())
         .map_err(remote::Error::from)?;
@@ -213,7 +215,8 @@ fn accept(app: &App, args: &Join, path: &Path, word: &OsStr) -> Result<Report, F
             return Err(remote::Error::from(error).into());
         }
         Floor::save(&*fs, path, &invitation)?;
-        key_file::replace(&*fs, path, &key.with_root(invitation.repository_root))?;
+        let key = key.with_root(invitation.repository_root);
+        app.keys.replace(&*fs, path, &key, &wrapping)?;
     } else {
         Floor::save(&*fs, path, &invitation)?;
     }
@@ -236,7 +239,7 @@ fn accept(app: &App, args: &Join, path: &Path, word: &OsStr) -> Result<Report, F
     };
     let here = place::current_folder()?;
     let url = StorageUrl::parse(bytes(url)?.as_bstr(), &here)?;
-    let place = Place::open(url, path.to_owned(), None, None, &here)?;
+    let place = Place::open(&app.keys, url, path.to_owned(), None, None, &here)?;
     let view = place.remote(&app.display).history()?;
     let own = view.chain().device(key.id());
     let role = own

@@ -11,11 +11,12 @@ use super::exit::Failure;
 use super::place;
 use super::report::Report;
 use crate::config::StorageUrl;
+use crate::keys::Wrapping;
 use crate::protocol::{DeviceKey, RepositoryRoot, key_file};
 use crate::remote;
 
 /// Makes a device key.
-pub fn keygen(args: &Keygen) -> Result<Report, Failure> {
+pub fn keygen(app: &App, args: &Keygen) -> Result<Report, Failure> {
     let root = match &args.repository_root {
         None => None,
         Some(text) => Some(
@@ -23,26 +24,42 @@ pub fn keygen(args: &Keygen) -> Result<Report, Failure> {
                 .map_err(|error| Failure::usage(format!("--repository-root: {error}")))?,
         ),
     };
-    let key = DeviceKey::generate(root).map_err(|error| Failure::of(&error))?;
     let path = absolute(&args.output)?;
-    key_file::create(&path, &key)?;
+    app.refuse_tracked(&path)?;
+    if std::fs::symlink_metadata(&path).is_ok() {
+        return Err(key_file::Error::Exists(path).into());
+    }
+    let wrapping = match args.passphrase {
+        true => Wrapping::with(app.keys.new_passphrase(&path, "the new key file")?),
+        false => Wrapping::Plain,
+    };
+    let key = DeviceKey::generate(root).map_err(|error| Failure::of(&error))?;
+    app.keys.create(&path, &key, &wrapping)?;
     let text = format!(
-        "created {} for repository root {}\n",
+        "created {} for repository root {}{}\n",
         args.output.display(),
-        key.root()
+        key.root(),
+        if args.passphrase {
+            ", protected by a passphrase"
+        } else {
+            ""
+        }
     );
     let json = json!({
         "command": "keygen",
         "key": path.display().to_string(),
         "repository_root": key.root().to_string(),
         "device_id": key.id().to_string(),
+        "protected": args.passphrase,
     });
     Ok(Report::done(text, json))
 }
 
 /// Writes the public part of a device key.
-pub fn device_export(args: &DeviceExport) -> Result<Report, Failure> {
-    let key = key_file::read(&absolute(&args.key)?)?;
+pub fn device_export(app: &App, args: &DeviceExport) -> Result<Report, Failure> {
+    let source = absolute(&args.key)?;
+    app.refuse_tracked(&source)?;
+    let key = app.keys.read(&source)?.key;
     let path = absolute(&args.output)?;
     key_file::create_public(&path, key.public())?;
     let json = json!({
@@ -61,7 +78,8 @@ pub fn device_export(args: &DeviceExport) -> Result<Report, Failure> {
 pub fn init(app: &App, args: &Init) -> Result<Report, Failure> {
     let folder = absolute(&args.storage)?;
     let key = absolute(&args.key)?;
-    key_file::read(&key)?;
+    app.refuse_tracked(&key)?;
+    app.keys.read(&key)?;
     refuse_foreign(&folder)?;
     found(app, "init", &StorageUrl::Directory(folder), &key)
 }
@@ -76,7 +94,8 @@ pub fn carrier_init(app: &App, args: &CarrierInit) -> Result<Report, Failure> {
 }
 
 fn found(app: &App, command: &str, url: &StorageUrl, key_path: &Path) -> Result<Report, Failure> {
-    let key = key_file::read(key_path)?;
+    app.refuse_tracked(key_path)?;
+    let key = app.keys.read(key_path)?.key;
     let repository = app.repository(None)?;
     let base = place::base_of(repository.as_ref())?;
     let storage = place::storage(url, repository.as_ref(), &base)?;
@@ -124,6 +143,6 @@ fn refuse_foreign(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     Ok(place::current_folder()?.join(path))
 }

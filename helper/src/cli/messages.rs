@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Mutex, PoisonError};
 
-use ingot_engine::transport::{Line, Lines, Messages, ask_on_terminal};
+use ingot_engine::transport::{Line, Lines, Messages, ask_on_terminal_unless};
 
 use super::interrupt::Interrupt;
 
@@ -46,7 +46,7 @@ impl Messages for Shown {
     }
 
     fn ask(&self, prompt: &str, secret: bool) -> Option<String> {
-        ask_on_terminal(prompt, secret).ok()
+        ask_on_terminal_unless(prompt, secret, &|| self.interrupted()).ok()
     }
 
     fn interrupted(&self) -> bool {

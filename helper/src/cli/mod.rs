@@ -4,6 +4,7 @@
 
 pub mod app;
 pub mod args;
+pub mod ask;
 pub mod clone;
 pub mod devices;
 pub mod doctor;
@@ -15,6 +16,7 @@ pub mod history;
 pub mod incoming;
 pub mod interrupt;
 pub mod join;
+pub mod key;
 pub mod keys;
 pub mod local_refs;
 pub mod ls_remote;
@@ -29,6 +31,7 @@ pub mod report;
 pub mod setup;
 pub mod status;
 pub mod summary;
+pub mod trace;
 pub mod verify;
 
 use std::ffi::OsString;
@@ -43,6 +46,7 @@ use report::Report;
 
 /// Runs `git-e2ee` with its arguments, its own name first, and returns how it ends.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
+    trace::start();
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
@@ -70,8 +74,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
 
 fn run(app: &App, command: Command) -> Result<Report, Failure> {
     match command {
-        Command::Keygen(args) => keys::keygen(&args),
-        Command::DeviceExport(args) => keys::device_export(&args),
+        Command::Keygen(args) => keys::keygen(app, &args),
+        Command::Key(args) => key::run(app, &args.command),
+        Command::DeviceExport(args) => keys::device_export(app, &args),
         Command::Init(args) => keys::init(app, &args),
         Command::CarrierInit(args) => keys::carrier_init(app, &args),
         Command::Clone(args) => clone::run(app, &args),

@@ -14,7 +14,8 @@ use super::exit::Failure;
 use super::messages::Shown;
 use crate::config::{GitUrl, Remote as Configured, Settings, StorageUrl, find_key};
 use crate::flock::Patience;
-use crate::protocol::{DeviceKey, key_file};
+use crate::keys::{KeyFiles, Wrapping, refuse_in_work_tree};
+use crate::protocol::DeviceKey;
 use crate::remote::{Floor, Memory, Remote, Seen, settle};
 use crate::storage::carrier::{Carrier, NetworkPlace, cache_root, network_identity};
 use crate::storage::directory::Directory;
@@ -31,6 +32,7 @@ pub struct Place {
     pub key_file: PathBuf,
     storage: Box<dyn Storage>,
     key: DeviceKey,
+    wrapping: Wrapping,
     memory: Option<Memory>,
     floor: Option<Floor>,
     fs: Arc<dyn Fs>,
@@ -38,10 +40,11 @@ pub struct Place {
 }
 
 impl Place {
-    /// Reads the key and prepares the store; nothing of the store is touched yet.
+    /// Opens the key, one of `keys`, and prepares the store; nothing of the store is touched yet.
     ///
-    /// `remote` is the configured remote that leads there, and `base` where its relative URLs start.
+    /// A key in the work tree of `repository` is refused. `remote` is the configured remote that leads there, and `base` where its relative URLs start.
     pub fn open(
+        keys: &KeyFiles,
         url: StorageUrl,
         key_file: PathBuf,
         repository: Option<&Repository>,
@@ -49,17 +52,29 @@ impl Place {
         base: &Path,
     ) -> Result<Place, Failure> {
         let fs = durable::real();
-        let key = key_file::read(&key_file)?;
+        if let Some(repository) = repository {
+            let setting = remote.map(|remote| key_setting(remote.name.as_bstr()).to_string());
+            refuse_in_work_tree(&key_file, repository, setting.as_deref())?;
+        }
+        let opened = keys.read(&key_file)?;
         let storage = storage(&url, repository, base)?;
         // An interrupted rotation of the key is finished before the key is used.
-        let key = settle(&*storage, key, &key_file, Arc::clone(&fs), Patience::silent(WAIT))?;
+        let opened = settle(
+            &*storage,
+            keys,
+            opened,
+            &key_file,
+            Arc::clone(&fs),
+            Patience::silent(WAIT),
+        )?;
         let memory = repository.map(|repository| memory(repository, remote, base));
         let floor = Floor::load(&key_file)?;
         Ok(Place {
             url,
             key_file,
             storage,
-            key,
+            key: opened.key,
+            wrapping: opened.wrapping,
             memory,
             floor,
             fs,
@@ -92,6 +107,11 @@ impl Place {
     /// The key.
     pub fn key(&self) -> &DeviceKey {
         &self.key
+    }
+
+    /// How the file keeps the key.
+    pub fn wrapping(&self) -> &Wrapping {
+        &self.wrapping
     }
 
     /// How files are written.

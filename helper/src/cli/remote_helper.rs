@@ -12,11 +12,13 @@ use ingot_engine::refs;
 use ingot_engine::repository::Repository;
 use ingot_engine::store::Store;
 
+use super::ask::key_files;
 use super::exit::{Code, Failure};
 use super::incoming::{self, Incoming};
 use super::interrupt::Interrupt;
 use super::place::{self, Place};
 use super::progress::{Display, Mode};
+use super::trace;
 use crate::config::{Remote as Configured, Settings, StorageUrl};
 use crate::gitremote::backend::{Backend, Fetched, Listed, Listing, Outcome, Update, Verdict};
 use crate::gitremote::options::{Lease, Options};
@@ -26,6 +28,7 @@ use crate::remote::{FetchOptions, Local, PushOptions, refnames};
 
 /// Runs the program with its arguments, its own name left out, and returns how it ends.
 pub fn main(args: Vec<OsString>) -> Code {
+    trace::start();
     let interrupt = Interrupt::watch();
     match run(args, interrupt) {
         Ok(()) => Code::Done,
@@ -112,8 +115,15 @@ impl Helper {
             .filter(|_| key.general)
             .map(|remote| remote.name.clone());
         let display = Arc::new(Display::new(Mode::Off, interrupt));
-        let place = Place::open(url, key.path, repository.as_ref(), remote.as_ref(), &base)?
-            .shown(Arc::clone(&display) as _);
+        let place = Place::open(
+            &key_files(),
+            url,
+            key.path,
+            repository.as_ref(),
+            remote.as_ref(),
+            &base,
+        )?
+        .shown(Arc::clone(&display) as _);
         Ok(Helper {
             repository,
             store: None,

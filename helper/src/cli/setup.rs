@@ -19,6 +19,7 @@ use super::refspec::Local as _;
 use super::report::Report;
 use crate::config::{Folders, Remote, StorageUrl, safe_name, shell_word};
 use crate::flock::{self, FileLock};
+use crate::keys::key_folder;
 use crate::protocol::{DeviceKey, key_file};
 use crate::remote;
 use crate::state::{AdminPin, Owner, set_aside};
@@ -55,10 +56,12 @@ pub fn push(app: &App, args: &Push, words: &[OsString]) -> Result<Report, Failur
         );
     }
     free_remote_name(&repository)?;
-    let folders = Folders::of_user().ok_or_else(|| {
+    let mut folders = Folders::of_user().ok_or_else(|| {
         Failure::failed("no home folder is known for keys and stores")
             .next("set HOME, or name a store and a key")
     })?;
+    // Where the home folder is a work tree, the usual place is in it.
+    folders.keys = key_folder(&repository);
     let lock = lock(app, &folders)?;
     // Another first push of the same repository may have been faster.
     repository.reload()?;
@@ -95,6 +98,7 @@ pub fn push(app: &App, args: &Push, words: &[OsString]) -> Result<Report, Failur
         key: setup.key.clone(),
         base,
         display: std::sync::Arc::clone(&app.display),
+        keys: std::sync::Arc::clone(&app.keys),
     };
     let pushed = Pushing {
         app,
@@ -141,7 +145,7 @@ fn lock(app: &App, folders: &Folders) -> Result<FileLock, Failure> {
 /// What this repository remembers of another store under the same name of a remote is not about the one that was just
 /// begun, and would be taken for proof that the store was exchanged.
 fn forget_earlier(app: &App, repository: &Repository, setup: &Setup) -> Result<(), Failure> {
-    let key = key_file::read(&setup.key)?;
+    let key = app.keys.read(&setup.key)?.key;
     let owner = Owner::Remote(REMOTE.as_bytes());
     let fs = ingot_engine::durable::real();
     let patience = place::patience(&app.display);
@@ -211,6 +215,7 @@ fn prepare(app: &App, repository: &Repository, folders: &Folders) -> Result<Setu
         let made_store = is_vacant(&store)?;
         if made_store {
             let place = Place::open(
+                &app.keys,
                 StorageUrl::Directory(store.clone()),
                 key.clone(),
                 None,
@@ -276,7 +281,7 @@ fn has_founded(app: &App, key: &Path) -> Result<bool, Failure> {
 
 fn is_unused_store_of(app: &App, key: &Path, store: &Path) -> bool {
     let url = StorageUrl::Directory(store.to_owned());
-    let view = Place::open(url, key.to_owned(), None, None, store)
+    let view = Place::open(&app.keys, url, key.to_owned(), None, None, store)
         .and_then(|place| Ok(place.remote(&app.display).list(None)?));
     view.is_ok_and(|view| view.generation() == 0)
 }
@@ -347,7 +352,10 @@ fn report(
          From here on, git push {REMOTE} and git-e2ee push do the same.\n\n\
          To get it on another machine, copy the key there over a channel you trust, make the store reachable under \
          the same path, and run:\n  {clone}\n\
-         Nobody can read the store without the key, you included: keep a copy of it in a safe place.\n",
+         Nobody can read the store without the key, you included: keep a copy of it in a safe place, on paper for \
+         example: git-e2ee key backup\n\
+         The key file opens the store for whoever gets hold of it. To protect it by a passphrase: \
+         git-e2ee key change-passphrase\n",
         made(setup.made_key),
         setup.key.display(),
         made(setup.made_store),

@@ -5,9 +5,11 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use ingot_engine::durable::{self, Fs, Published, StagedFile};
+use ingot_engine::transport::Unanswered;
 use zeroize::Zeroizing;
 
 use super::keys::{self, DeviceKey, PublicDevice};
+use crate::keys::age;
 
 /// No key file or public record comes near this size.
 const MAX_BYTES: u64 = 16 * 1024;
@@ -45,6 +47,43 @@ pub enum Error {
         /// Why.
         source: keys::Error,
     },
+    /// A passphrase is needed, and nobody was asked.
+    #[error("key file {} is protected by a passphrase", .0.display())]
+    Protected(PathBuf),
+    /// A passphrase is needed, and nobody could be asked for it.
+    #[error(
+        "key file {} is protected by a passphrase, and {source}; run the command in a terminal, or set an askpass program \
+         (GIT_ASKPASS)", .path.display()
+    )]
+    Unanswered {
+        /// The file.
+        path: PathBuf,
+        /// Why nobody was asked.
+        source: Unanswered,
+    },
+    /// Every passphrase that was given is another one.
+    #[error("the passphrase of key file {} is another one; nothing was done with it", .0.display())]
+    WrongPassphrase(PathBuf),
+    /// A protected file that cannot be opened or made.
+    #[error("key file {}: {source}", .path.display())]
+    Age {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: age::Error,
+    },
+    /// It could be committed.
+    #[error(
+        "key file {} lies in the work tree {}, where it could be committed; {remedy}", .path.display(), .top.display()
+    )]
+    InWorkTree {
+        /// The file.
+        path: PathBuf,
+        /// The top of the work tree.
+        top: PathBuf,
+        /// What to do.
+        remedy: String,
+    },
     /// The system refused something.
     #[error(transparent)]
     Io(#[from] durable::Error),
@@ -61,10 +100,31 @@ fn quoted(path: &Path) -> String {
     }
 }
 
-/// Reads a private key, unless others than its owner could do so too.
+/// Reads a private key that no passphrase protects, unless others than its owner could do so too.
+/// [`crate::keys::KeyFiles::read`] opens those with a passphrase as well.
 pub fn read(path: &Path) -> Result<DeviceKey, Error> {
-    let json = read_bounded(path, true)?;
-    DeviceKey::parse(&json).map_err(|source| Error::Content {
+    let content = load(path)?;
+    if age::is_age(&content) {
+        return Err(Error::Protected(path.to_owned()));
+    }
+    parse(path, &content)
+}
+
+/// The content of a private key file, unless others than its owner could read it too.
+pub fn load(path: &Path) -> Result<Zeroizing<Vec<u8>>, Error> {
+    read_bounded(path, true)
+}
+
+/// The content of a file that is to become a key file here, whoever else can read it. True with it: others can.
+pub fn load_foreign(path: &Path) -> Result<(Zeroizing<Vec<u8>>, bool), Error> {
+    let content = read_bounded(path, false)?;
+    let open = fs::metadata(path).is_ok_and(|metadata| open_to_others(&metadata).is_some());
+    Ok((content, open))
+}
+
+/// The key in the content of the file `path`, which no passphrase protects.
+pub fn parse(path: &Path, content: &[u8]) -> Result<DeviceKey, Error> {
+    DeviceKey::parse(content).map_err(|source| Error::Content {
         path: path.to_owned(),
         source,
     })
@@ -81,13 +141,18 @@ pub fn read_public(path: &Path) -> Result<PublicDevice, Error> {
 
 /// Writes a new private key file with mode 0600. Missing folders above it are made with mode 0700.
 pub fn create(path: &Path, key: &DeviceKey) -> Result<(), Error> {
-    create_file(path, &key.to_json(), 0o600)
+    create_content(path, &key.to_json())
+}
+
+/// The same for a file whose content is made already.
+pub fn create_content(path: &Path, content: &[u8]) -> Result<(), Error> {
+    create_file(path, content, 0o600)
 }
 
 /// Writes a private key file in place of whatever has that name: afterwards, and after any crash on the way, the file is
-/// the old one or the new one. Only for whoever made sure that the old key is no longer needed.
-pub fn replace(fs: &dyn Fs, path: &Path, key: &DeviceKey) -> Result<(), Error> {
-    Ok(durable::write_atomic(fs, path, &key.to_json(), 0o600)?)
+/// the old one or the new one. Only for whoever made sure that the old content is no longer needed.
+pub fn replace_content(fs: &dyn Fs, path: &Path, content: &[u8]) -> Result<(), Error> {
+    Ok(durable::write_atomic(fs, path, content, 0o600)?)
 }
 
 /// Writes a new public device record.

@@ -124,7 +124,7 @@ impl DeviceKey {
         Ok(Self::from_secrets(root, Secret::generate()?, Secret::generate()?))
     }
 
-    fn from_secrets(root: Option<RepositoryRoot>, signing: Secret, wrapping: Secret) -> Self {
+    pub(crate) fn from_secrets(root: Option<RepositoryRoot>, signing: Secret, wrapping: Secret) -> Self {
         let signing_public_key = crypto::signing_public(&signing);
         let wrapping_public_key = envelope::wrapping_public(&wrapping);
         let repository_root =
@@ -210,6 +210,10 @@ impl DeviceKey {
 
     pub(crate) fn sign(&self, domain: &[u8], digest: &[u8; 32]) -> [u8; 64] {
         crypto::sign(&self.signing, domain, digest)
+    }
+
+    pub(crate) fn signing(&self) -> &Secret {
+        &self.signing
     }
 
     pub(crate) fn wrapping(&self) -> &Secret {

@@ -15,6 +15,7 @@ use ingot_engine::durable::{self, Fs};
 
 use super::{Changed, Error, Remote, View};
 use crate::flock::Patience;
+use crate::keys::{KeyFiles, Opened, Wrapping};
 use crate::protocol::policy::{self, Change, Device};
 use crate::protocol::{ContentId, DeviceId, DeviceKey, Role, key_file, publication};
 use crate::state::AdminPin;
@@ -39,13 +40,15 @@ pub fn next_key_file(key_file: &Path) -> PathBuf {
 }
 
 impl Remote<'_> {
-    /// Replaces the key in `key_file`, which is an administrator's, by a new one with the same role.
+    /// Replaces the key in `key_file`, which is an administrator's, by a new one with the same role. A passphrase that
+    /// protects the old one protects the new one.
     ///
     /// Whatever happens on the way, the key that the store accepts is in `key_file` or in `.next` beside it.
-    pub fn rotate(&self, key_file: &Path) -> Result<Rotated, Error> {
+    pub fn rotate(&self, keys: &KeyFiles, key_file: &Path) -> Result<Rotated, Error> {
         let mut pin = AdminPin::open(Arc::clone(&self.fs), key_file, self.patience)?;
         // Another rotation may have ended while this one waited for the lock.
-        if key_file::read(key_file)?.id() != self.key.id() {
+        let Opened { key, wrapping } = keys.read(key_file)?;
+        if key.id() != self.key.id() {
             return Err(Error::KeyReplaced {
                 key: key_file.to_owned(),
             });
@@ -57,10 +60,10 @@ impl Remote<'_> {
             return Err(publication::Error::Policy(error).into());
         }
         let waiting = next_key_file(key_file);
-        let next = self.next_key(&view, &waiting)?;
+        let next = self.next_key(keys, &view, &waiting, &wrapping)?;
         let changes = [
             Change::Add {
-                device: next.public().clone(),
+                device: next.key.public().clone(),
                 role: Role::Admin,
             },
             Change::Revoke(*self.key.id()),
@@ -75,21 +78,28 @@ impl Remote<'_> {
                 return Err(error);
             }
         };
-        take_over(&*self.fs, key_file, &next)?;
+        take_over(&*self.fs, keys, key_file, &next)?;
         self.record_members(&changed, &mut memory, &mut pin)?;
         Ok(Rotated {
             old: *self.key.id(),
-            new: *next.id(),
+            new: *next.key.id(),
             changed,
         })
     }
 
     /// The key that waits already, or a new one.
-    fn next_key(&self, view: &View, waiting: &Path) -> Result<DeviceKey, Error> {
+    fn next_key(
+        &self,
+        keys: &KeyFiles,
+        view: &View,
+        waiting: &Path,
+        wrapping: &Wrapping,
+    ) -> Result<Opened, Error> {
         if waiting.exists() {
-            let key = key_file::read(waiting)?;
+            let next = keys.read(waiting)?;
+            let key = &next.key;
             if key.root() == view.chain().root() && view.chain().device(key.id()).is_none() {
-                return Ok(key);
+                return Ok(next);
             }
         }
         let key = DeviceKey::generate(Some(*view.chain().root())).map_err(|source| {
@@ -98,50 +108,54 @@ impl Remote<'_> {
                 source,
             })
         })?;
-        key_file::replace(&*self.fs, waiting, &key)?;
-        Ok(key)
+        keys.replace(&*self.fs, waiting, &key, wrapping)?;
+        Ok(Opened {
+            key,
+            wrapping: wrapping.clone(),
+        })
     }
 }
 
 /// Finishes a rotation that was interrupted, if it was published: the key that is to be used from now on.
 ///
-/// `key` was read from `key_file`. Nothing is believed that is not proved: only a history that the waiting key opens,
+/// `opened` was read from `key_file`. Nothing is believed that is not proved: only a history that the waiting key opens,
 /// that holds it as an active reader, and that continues what is pinned, makes it the key of this device. Where the store
 /// cannot tell, nothing changes.
 pub fn settle(
     storage: &dyn Storage,
-    key: DeviceKey,
+    keys: &KeyFiles,
+    opened: Opened,
     key_file: &Path,
     fs: Arc<dyn Fs>,
     patience: Patience<'_>,
-) -> Result<DeviceKey, Error> {
+) -> Result<Opened, Error> {
     let waiting = next_key_file(key_file);
     if !waiting.exists() {
-        return Ok(key);
+        return Ok(opened);
     }
     let pin = AdminPin::open(Arc::clone(&fs), key_file, patience)?;
-    let key = key_file::read(key_file)?;
+    let opened = keys.read(key_file)?;
     if !waiting.exists() {
-        return Ok(key);
+        return Ok(opened);
     }
-    let next = key_file::read(&waiting)?;
-    if next.id() == key.id() {
+    let next = keys.read(&waiting)?;
+    if next.key.id() == opened.key.id() {
         remove(&*fs, &waiting)?;
-        return Ok(key);
+        return Ok(opened);
     }
     let Ok(head) = View::head_of(storage) else {
-        return Ok(key);
+        return Ok(opened);
     };
-    if opens(storage, &head, &key).is_some() {
-        return Ok(key);
+    if opens(storage, &head, &opened.key).is_some() {
+        return Ok(opened);
     }
-    let Some(view) = opens(storage, &head, &next) else {
-        return Ok(key);
+    let Some(view) = opens(storage, &head, &next.key) else {
+        return Ok(opened);
     };
     if pin.check(&view.observed(&|number| view.id_at(number))).is_err() {
-        return Ok(key);
+        return Ok(opened);
     }
-    take_over(&*fs, key_file, &next)?;
+    take_over(&*fs, keys, key_file, &next)?;
     Ok(next)
 }
 
@@ -150,8 +164,8 @@ fn opens(storage: &dyn Storage, head: &ContentId, key: &DeviceKey) -> Option<Vie
 }
 
 /// Puts the waiting key into the key file.
-fn take_over(fs: &dyn Fs, key_file: &Path, next: &DeviceKey) -> Result<(), Error> {
-    key_file::replace(fs, &real(key_file), next)?;
+fn take_over(fs: &dyn Fs, keys: &KeyFiles, key_file: &Path, next: &Opened) -> Result<(), Error> {
+    keys.replace(fs, &real(key_file), &next.key, &next.wrapping)?;
     remove(fs, &next_key_file(key_file))
 }
 

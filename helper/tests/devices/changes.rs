@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use ingot_helper::keys::KeyFiles;
 use ingot_helper::protocol::policy::Change;
 use ingot_helper::protocol::{DeviceKey, Role, key_file};
 use ingot_helper::remote::{Changed, Error, Kind};
@@ -139,7 +140,9 @@ fn the_pin_goes_from_clone_to_clone_and_sees_a_rollback() {
     for result in [
         two.change(&fresh, &[add(&two.guest(), Role::Read)]).map(drop),
         fresh.remote(|remote, _| remote.members(&fresh.key)).map(drop),
-        fresh.remote(|remote, _| remote.rotate(&fresh.key)).map(drop),
+        fresh
+            .remote(|remote, _| remote.rotate(&KeyFiles::silent(), &fresh.key))
+            .map(drop),
     ] {
         let error = result.unwrap_err();
         assert_eq!(error.kind(), Kind::Alarm, "{error}");

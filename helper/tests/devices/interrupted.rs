@@ -8,6 +8,7 @@ use std::time::Duration;
 use ingot_engine::durable::testing::{Fault, Faulty, Recording};
 use ingot_engine::durable::{self, Fs};
 use ingot_helper::flock::Patience;
+use ingot_helper::keys::KeyFiles;
 use ingot_helper::protocol::policy::{Change, Device};
 use ingot_helper::protocol::{DeviceId, DeviceKey, Role, key_file};
 use ingot_helper::remote::{Error, View, next_key_file, settle};
@@ -76,9 +77,11 @@ impl Scene {
 /// Opens the key as the commands do, and with it the store.
 fn opened(client: &Client) -> Result<(DeviceId, View), Error> {
     let storage = client.directory();
-    let key = key_file::read(&client.key)?;
+    let keys = KeyFiles::silent();
+    let opened = keys.read(&client.key)?;
     let patience = Patience::silent(Duration::from_secs(20));
-    let key = settle(&storage, key, &client.key, Arc::clone(&client.fs), patience)?;
+    let fs = Arc::clone(&client.fs);
+    let key = settle(&storage, &keys, opened, &client.key, fs, patience)?.key;
     let head = View::head_of(&storage)?;
     Ok((*key.id(), View::read(&storage, &head, &key)?))
 }
@@ -99,7 +102,9 @@ fn every_crash_of_a_change_and_of_a_rotation_leaves_a_usable_key() {
     let client = scene.client(scene.folder.path(), recording.clone());
     scene.add(&client).unwrap();
     recording.mark("added");
-    let rotated = client.remote(|remote, _| remote.rotate(&client.key)).unwrap();
+    let rotated = client
+        .remote(|remote, _| remote.rotate(&KeyFiles::silent(), &client.key))
+        .unwrap();
     recording.mark("rotated");
     let mut old_and_new = [0, 0];
     let states = recording.each_crash(|crash| {
@@ -120,7 +125,7 @@ fn every_crash_of_a_change_and_of_a_rotation_leaves_a_usable_key() {
             .unwrap_or_else(|error| panic!("{error}\n{crash}"));
         if id == first {
             client
-                .remote(|remote, _| remote.rotate(&client.key))
+                .remote(|remote, _| remote.rotate(&KeyFiles::silent(), &client.key))
                 .unwrap_or_else(|error| panic!("{error}\n{crash}"));
         }
         let (id, view) = opened(&client).unwrap_or_else(|error| panic!("{error}\n{crash}"));
@@ -157,7 +162,7 @@ fn every_failing_call_of_a_rotation_is_told_and_the_same_again_finishes() {
             let quick = || Arc::new(Recording::new(temp.path()).unwrap());
             let faulty = Arc::new(Faulty::new(quick(), fault, at, stays));
             let broken = template.client(temp.path(), faulty.clone());
-            let result = broken.remote(|remote, _| remote.rotate(&broken.key));
+            let result = broken.remote(|remote, _| remote.rotate(&KeyFiles::silent(), &broken.key));
             let story = format!("{fault:?} at {at}, stays: {stays}, {result:?}");
             if !faulty.failed() {
                 result.unwrap_or_else(|error| panic!("nothing failed: {error}"));
@@ -168,7 +173,7 @@ fn every_failing_call_of_a_rotation_is_told_and_the_same_again_finishes() {
             let (id, _) = opened(&sound).unwrap_or_else(|error| panic!("{error}\n{story}"));
             if id == first {
                 sound
-                    .remote(|remote, _| remote.rotate(&sound.key))
+                    .remote(|remote, _| remote.rotate(&KeyFiles::silent(), &sound.key))
                     .unwrap_or_else(|error| panic!("{error}\n{story}"));
             }
             let (id, view) = opened(&sound).unwrap_or_else(|error| panic!("{error}\n{story}"));
@@ -199,19 +204,22 @@ fn only_a_store_that_proves_it_makes_the_waiting_key_the_one_in_use() {
     let key = key_file::read(&client.key).unwrap();
     let patience = || Patience::silent(Duration::from_secs(20));
     let settled = || {
-        let key = key_file::read(&client.key).unwrap();
-        *settle(&client.directory(), key, &client.key, durable::real(), patience())
-            .unwrap()
-            .id()
+        let keys = KeyFiles::silent();
+        let opened = keys.read(&client.key).unwrap();
+        let (store, fs) = (client.directory(), durable::real());
+        let settled = settle(&store, &keys, opened, &client.key, fs, patience());
+        *settled.unwrap().key.id()
     };
     key_file::create(&next_key_file(&client.key), &scene.guest).unwrap();
     assert_eq!(settled(), *key.id(), "not published");
     // Published, but shown as it was before: still the old key.
     let head = client.store.join("HEAD");
     let before = std::fs::read(&head).unwrap();
-    let rotated = client.remote(|remote, _| remote.rotate(&client.key)).unwrap();
+    let rotated = client
+        .remote(|remote, _| remote.rotate(&KeyFiles::silent(), &client.key))
+        .unwrap();
     assert_eq!(rotated.new, *scene.guest.id(), "the waiting key is used");
-    key_file::replace(&durable::Real, &client.key, &key).unwrap();
+    key_file::replace_content(&durable::Real, &client.key, &key.to_json()).unwrap();
     key_file::create(&next_key_file(&client.key), &scene.guest).unwrap();
     let after = std::fs::read(&head).unwrap();
     std::fs::write(&head, before).unwrap();

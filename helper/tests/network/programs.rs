@@ -118,12 +118,11 @@ fn run(world: &World, watch: bool, dir: &Path, args: &[&str]) -> BTreeSet<String
                 .arg(plain.get_program())
                 .args(plain.get_args())
                 .current_dir(dir);
-            for (name, value) in plain.get_envs() {
+            for (name, value) in plain.get_envs().filter(|(name, _)| *name != "PATH") {
                 match value {
-                    Some(value) if name != "PATH" => drop(traced.env(name, value)),
-                    None => drop(traced.env_remove(name)),
-                    Some(_) => {}
-                }
+                    Some(value) => traced.env(name, value),
+                    None => traced.env_remove(name),
+                };
             }
             traced
         }

@@ -87,7 +87,7 @@ fn only_the_rest_is_sent_after_a_connection_was_cut() {
         wire.cut_next(cut);
         let before = wire.requests();
         let said = world.git(source.path(), &["push", "-q", "vault", "main"]);
-        (said, wire.requests() - before >> 20)
+        (said, (wire.requests() - before) >> 20)
     };
     // The first group has 64 MiB, what follows has more than 70.
     let (said, sent) = push(Cut::Requests(70 << 20));

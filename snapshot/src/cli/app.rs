@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use ingot_helper::cli::ask::key_files;
 use ingot_helper::cli::exit::Failure;
 use ingot_helper::cli::interrupt::Interrupt;
 use ingot_helper::cli::place;
 use ingot_helper::cli::progress::{Display, Mode};
+use ingot_helper::keys::KeyFiles;
 
 use super::args::Global;
 use crate::archive::{Archive, Files};
@@ -24,6 +26,8 @@ pub struct App {
     pub places: Places,
     /// Shows progress.
     pub display: Display,
+    /// Key files, opened once.
+    pub keys: KeyFiles,
 }
 
 impl App {
@@ -38,6 +42,7 @@ impl App {
             global,
             places,
             display: Display::new(mode, interrupt),
+            keys: key_files(),
         })
     }
 

@@ -179,6 +179,7 @@ fn remote(app: &App, setup: &Setup, checks: &mut Checks) {
         let store = transfer::Store {
             url,
             key: key.clone(),
+            keys: &app.keys,
             progress: &Silent,
         };
         store.look()

@@ -85,6 +85,7 @@ impl From<transfer::Error> for Failure {
                     .next("check the path, or send snapshots there with: rivet push")
             }
             transfer::Error::Remote(error) => error.into(),
+            transfer::Error::Place(failure) => *failure,
             transfer::Error::NoKey { .. } => failure(Code::CannotOpen, &error),
             _ => failure(Code::Failed, &error),
         }

@@ -31,6 +31,7 @@ const PROGRAM: &str = "rivet";
 
 /// Runs `rivet` with its arguments, its own name first, and returns how it ends.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
+    ingot_helper::cli::trace::start();
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {

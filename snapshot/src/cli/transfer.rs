@@ -31,6 +31,7 @@ fn store<'a>(app: &'a App, setup: &Setup, args: &Transfer) -> Result<Store<'a>, 
     Ok(Store {
         url: transfer::location(text, home, &here)?,
         key,
+        keys: &app.keys,
         progress: &app.display,
     })
 }
@@ -45,7 +46,9 @@ pub fn push(app: &App, args: &Transfer) -> Result<Report, Failure> {
     let mut text = String::new();
     if pushed.made_key {
         text += &format!(
-            "Device key made: {}\nNobody can read the store without it, you included: keep a copy in a safe place.\n",
+            "Device key made: {}\nNobody can read the store without it, you included: keep a copy in a safe place, \
+             on paper for example: git-e2ee key backup --key FILE\n\
+             To protect it by a passphrase: git-e2ee key change-passphrase --key FILE\n",
             app.short(&store.key)
         );
     }

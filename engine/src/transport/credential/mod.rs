@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bstr::BString;
 use zeroize::Zeroizing;
 
-pub use askpass::ask_on_terminal;
+pub use askpass::{Unanswered, ask_on_terminal, ask_on_terminal_unless, ask_secret};
 
 use super::options::{Options, per_url, setting};
 use super::per_url::Place;
