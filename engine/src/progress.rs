@@ -22,6 +22,9 @@ pub trait Progress: Send + Sync {
     /// `amount` more of the current phase is done.
     fn advance(&self, _amount: u64) {}
 
+    /// `bytes` more went through the current phase, which counts something else.
+    fn transferred(&self, _bytes: u64) {}
+
     /// The current phase is complete.
     fn end(&self) {}
 
@@ -29,6 +32,28 @@ pub trait Progress: Send + Sync {
     /// `Interrupted` error, leaving nothing visible behind.
     fn interrupted(&self) -> bool {
         false
+    }
+}
+
+impl<P: Progress + ?Sized> Progress for std::sync::Arc<P> {
+    fn begin(&self, phase: &'static str, total: Option<u64>, unit: Unit) {
+        (**self).begin(phase, total, unit);
+    }
+
+    fn advance(&self, amount: u64) {
+        (**self).advance(amount);
+    }
+
+    fn transferred(&self, bytes: u64) {
+        (**self).transferred(bytes);
+    }
+
+    fn end(&self) {
+        (**self).end();
+    }
+
+    fn interrupted(&self) -> bool {
+        (**self).interrupted()
     }
 }
 

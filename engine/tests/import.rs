@@ -361,7 +361,7 @@ fn a_shallow_repository() {
     }
 }
 
-fn import_with(fs: Arc<dyn Fs>, objects: &Path, packs: &[&[u8]]) -> Result<(), Error> {
+fn import_with(fs: Arc<dyn Fs>, objects: &Path, packs: &[&[u8]], loose: bool) -> Result<(), Error> {
     let options = Options {
         fs,
         threads: 1,
@@ -371,19 +371,32 @@ fn import_with(fs: Arc<dyn Fs>, objects: &Path, packs: &[&[u8]]) -> Result<(), E
     for pack in packs {
         add(&mut import, pack)?;
     }
-    import.publish(true)?;
+    match loose {
+        true => import.publish_loose()?,
+        false => drop(import.publish(true)?),
+    }
     Ok(())
 }
 
 /// After any power cut each pack is whole or absent, and all are whole once that was reported.
 #[test]
 fn power_cuts() {
+    power_cuts_of(false);
+}
+
+/// The same where objects become files of their own.
+#[test]
+fn power_cuts_of_objects() {
+    power_cuts_of(true);
+}
+
+fn power_cuts_of(loose: bool) {
     let format = Format::Sha1;
     let packs = [blob_pack(format, b"one"), blob_pack(format, b"two")];
     let packs: Vec<&[u8]> = packs.iter().map(Vec::as_slice).collect();
     let target = Repo::empty(format);
     let fs = Arc::new(Recording::new(&target.objects()).unwrap());
-    import_with(Arc::clone(&fs) as Arc<dyn Fs>, &target.objects(), &packs).unwrap();
+    import_with(Arc::clone(&fs) as Arc<dyn Fs>, &target.objects(), &packs, loose).unwrap();
     fs.mark("done");
     let ids =
         [b"one", b"two"].map(|content| gix_object::compute_hash(kind(format), Kind::Blob, content).unwrap());
@@ -433,14 +446,23 @@ fn failing_calls() {
     let format = Format::Sha1;
     let content = blob_pack(format, b"content");
     let object = gix_object::compute_hash(kind(format), Kind::Blob, b"content").unwrap();
-    for (fault, stays) in [(Fault::Full, false), (Fault::Broken, true), (Fault::Short, false)] {
+    let faults = [(Fault::Full, false), (Fault::Broken, true), (Fault::Short, false)];
+    for ((fault, stays), loose) in faults
+        .into_iter()
+        .flat_map(|fault| [(fault, false), (fault, true)])
+    {
         for nth in 1.. {
             let target = Repo::empty(format);
             let fs = Arc::new(Faulty::new(real(), fault, nth, stays));
-            let result = import_with(Arc::clone(&fs) as Arc<dyn Fs>, &target.objects(), &[&content]);
+            let result = import_with(
+                Arc::clone(&fs) as Arc<dyn Fs>,
+                &target.objects(),
+                &[&content],
+                loose,
+            );
             whole_or_absent(&target);
             git::fsck(target.path());
-            import_with(real(), &target.objects(), &[&content]).unwrap();
+            import_with(real(), &target.objects(), &[&content], loose).unwrap();
             assert_eq!(target.git(&["cat-file", "blob", &object.to_string()]), "content");
             if !fs.failed() {
                 assert!(result.is_ok() && nth > 20, "{nth}: {result:?}");
@@ -552,7 +574,7 @@ fn killed_at_any_call() {
         );
         whole_or_absent(&target);
         git::fsck(target.path());
-        import_with(real(), &target.objects(), &[&content]).unwrap();
+        import_with(real(), &target.objects(), &[&content], false).unwrap();
         assert_eq!(target.git(&["cat-file", "blob", &object.to_string()]), "content");
         target.git(&["prune", "--expire=now"]);
         let rest = everything(&target.objects());
@@ -584,5 +606,5 @@ fn killed_child() {
     let objects = std::env::var_os(KILLED).unwrap();
     let content = blob_pack(Format::Sha1, b"content");
     let fs = Arc::new(killing::Killing::new(at));
-    import_with(fs, Path::new(&objects), &[&content]).unwrap();
+    import_with(fs, Path::new(&objects), &[&content], false).unwrap();
 }

@@ -33,6 +33,7 @@
 
 pub mod cli;
 pub mod config;
+mod counted;
 pub mod flock;
 pub mod gitremote;
 pub mod keys;

@@ -407,6 +407,7 @@ impl Two {
         let storage = Meddled {
             inner: self.alice.storage(),
             meddle: Mutex::new(Box::new(meddle)),
+            limit: None,
         };
         let change = self.alice.change(name, "main");
         self.alice.remote_on(&storage, |remote, local| {
@@ -429,6 +430,47 @@ impl Two {
         check_store(&self.alice.store, &self.alice.key, options).unwrap();
         self.alice.remote(|remote, _| remote.verify(true)).unwrap();
     }
+}
+
+#[test]
+fn a_pack_that_is_too_large_is_refused_before_anything_is_stored() {
+    for store in STORES {
+        let two = Two::new(store);
+        let repository = &two.alice.repository;
+        ingot_testdata::git::git(repository, &["repack", "-a", "-d", "-q"]);
+        let mut limited = Meddled {
+            inner: two.alice.storage(),
+            meddle: Mutex::new(Box::new(|| ())),
+            limit: Some(10),
+        };
+        let push = |storage: &Meddled<'_>| {
+            let change = two.alice.change("heads/alice", "main");
+            two.alice.remote_on(storage, |remote, local| {
+                remote.push(local, &[change], &PushOptions::default())
+            })
+        };
+        let files = |path: &Path| walk(path).len();
+        let before = files(&two.alice.store);
+        let error = push(&limited).unwrap_err().to_string();
+        assert!(error.contains("larger than 10 bytes"), "{error}");
+        assert_eq!(files(&two.alice.store), before);
+        limited.limit = None;
+        push(&limited).unwrap();
+        two.sound();
+    }
+}
+
+/// All files below a folder.
+fn walk(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| match path.is_dir() {
+            true => walk(&path),
+            false => vec![path],
+        })
+        .collect()
 }
 
 #[test]

@@ -11,6 +11,7 @@
 //! What is checked of packs and objects is listed at [`crate::pack::index`].
 
 mod error;
+mod loose;
 mod publish;
 mod quarantine;
 
@@ -282,6 +283,20 @@ impl Import {
             &folder,
             message,
         )?)
+    }
+
+    /// The same for few small objects, which become files of their own and no packs. A collection running at the same time
+    /// spares them because they are new.
+    pub fn publish_loose(&mut self) -> Result<(), Error> {
+        let view = self.store()?;
+        let packs = std::mem::take(&mut self.packs);
+        let mut ids = Vec::new();
+        for indexed in &packs {
+            let pack = Pack::open(&indexed.pack, self.existing.format())?;
+            ids.extend((0..pack.len()).map(|local| pack.id(local).to_owned()));
+        }
+        self.view = OnceLock::new();
+        loose::publish(&*self.options.fs, &view, &ids, self.existing.objects_dir())
     }
 }
 

@@ -44,10 +44,7 @@ impl std::fmt::Debug for Repository {
 
 /// gix finds packs that come while a repository is open only as far as it has room for them: a fetch of many generations
 /// brings as many packs. So much room takes some hundred KiB.
-const SLOTS: gix_odb::store::init::Slots = gix_odb::store::init::Slots::AsNeededByDiskState {
-    multiplier: 1.5,
-    minimum: 4096,
-};
+const SLOTS: u16 = 4096;
 
 /// What makes a repository incomplete on purpose: objects that it may fetch later.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -164,7 +161,7 @@ impl Repository {
         let parameters = environment::parameters()?;
         let mut options = gix::open::Options::default()
             .permissions(permissions())
-            .object_store_slots(SLOTS)
+            .object_store_slots(slots(at))
             .open_path_as_is(true)
             .cli_overrides(parameters.plain);
         if trusted {
@@ -330,6 +327,37 @@ pub(crate) fn key(section: &str, subsection: &bstr::BStr, name: &str) -> BString
 }
 
 /// Everything that Git reads, except what only a Git program could find.
+/// Room for the packs of the repository whose Git folder is `at`, and for more. gix counts them itself where it is not told,
+/// with four calls for each; names are enough, unless packs are borrowed.
+fn slots(at: &Path) -> gix_odb::store::init::Slots {
+    let counted = gix_odb::store::init::Slots::AsNeededByDiskState {
+        multiplier: 1.5,
+        minimum: SLOTS.into(),
+    };
+    let common = match std::fs::read(at.join("commondir")) {
+        Ok(path) => match gix::path::from_byte_slice(path.trim_ascii()) {
+            Ok(path) => at.join(path),
+            Err(_) => return counted,
+        },
+        Err(_) => at.to_owned(),
+    };
+    let objects = common.join("objects");
+    if objects.join("info/alternates").exists() {
+        return counted;
+    }
+    let entries = std::fs::read_dir(objects.join("pack"));
+    let indexes = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.path().extension().is_some_and(|end| end == "idx"))
+        .count();
+    match u16::try_from(indexes + indexes / 2) {
+        Ok(wanted) => gix_odb::store::init::Slots::Given(wanted.max(SLOTS)),
+        Err(_) => counted,
+    }
+}
+
 fn permissions() -> gix::open::Permissions {
     let mut permissions = gix::open::Permissions::all();
     permissions.config.git_binary = false;

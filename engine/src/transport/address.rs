@@ -142,6 +142,11 @@ impl Address {
         url.to_bstring()
     }
 
+    /// The host, unless it is a path on this machine.
+    pub fn host(&self) -> Option<&str> {
+        self.url.host()
+    }
+
     /// gix's view of it, with the password.
     pub(super) fn url(&self) -> &gix::Url {
         &self.url

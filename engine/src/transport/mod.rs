@@ -113,7 +113,8 @@ impl Remote {
         self.0.address.to_string()
     }
 
-    fn messages(&self) -> &Arc<dyn Messages> {
+    /// Who is told what the server says.
+    pub fn messages(&self) -> &Arc<dyn Messages> {
         &self.0.messages
     }
 

@@ -21,7 +21,7 @@ pub struct App {
     /// Options of every command.
     pub global: Global,
     /// Shows progress.
-    pub display: Display,
+    pub display: Arc<Display>,
     /// Key files, opened once.
     pub keys: Arc<KeyFiles>,
 }
@@ -49,6 +49,8 @@ pub struct Found {
     pub key: PathBuf,
     /// Where relative paths of the configuration start.
     pub base: PathBuf,
+    /// Shows progress.
+    pub display: Arc<Display>,
     /// Opens the key file.
     pub keys: Arc<KeyFiles>,
 }
@@ -61,7 +63,7 @@ impl App {
         let mode = Mode::choose(wanted, global.quiet);
         App {
             global,
-            display: Display::new(mode, interrupt),
+            display: Arc::new(Display::new(mode, interrupt)),
             keys: Arc::new(key_files()),
         }
     }
@@ -116,6 +118,7 @@ impl App {
                             urls: vec![url],
                             key,
                             base,
+                            display: Arc::clone(&self.display),
                             keys: Arc::clone(&self.keys),
                         }));
                     }
@@ -141,6 +144,7 @@ impl App {
             urls,
             key,
             base,
+            display: Arc::clone(&self.display),
             keys: Arc::clone(&self.keys),
         }))
     }
@@ -233,14 +237,15 @@ impl Found {
     /// Opens the key for one of the stores.
     pub fn open(&self, url: &StorageUrl) -> Result<Place, Failure> {
         let (repository, remote) = (self.repository.as_ref(), self.remote.as_ref());
-        Place::open(
+        let place = Place::open(
             &self.keys,
             url.clone(),
             self.key.clone(),
             repository,
             remote,
             &self.base,
-        )
+        )?;
+        Ok(place.shown(Arc::clone(&self.display) as _))
     }
 
     /// The only store of a command that reads.

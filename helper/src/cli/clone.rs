@@ -58,6 +58,7 @@ pub fn run(app: &App, args: &Clone) -> Result<Report, Failure> {
 
     // The object format has to be known before there is a repository to fetch into.
     let place = Place::open(&app.keys, url.clone(), key.clone(), None, None, &here)?;
+    let place = place.shown(std::sync::Arc::clone(&app.display) as _);
     let view = place.remote(&app.display).list(None)?;
     wanted_branch(args, &view)?;
     let init = Init {

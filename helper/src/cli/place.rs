@@ -93,6 +93,12 @@ impl Place {
         self
     }
 
+    /// The same, which tells `progress` what comes from the store and goes there.
+    pub fn shown(self, progress: Arc<dyn Progress>) -> Place {
+        self.storage.show(progress);
+        self
+    }
+
     /// The store.
     pub fn storage(&self) -> &dyn Storage {
         &*self.storage
@@ -213,7 +219,9 @@ pub fn patience(progress: &dyn Progress) -> Patience<'_> {
 
 /// As many threads as there are processors.
 pub fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    // Finding out takes several files of the system.
+    static FOUND: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *FOUND.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
 fn memory(repository: &Repository, remote: Option<&Configured>, base: &Path) -> Memory {

@@ -10,7 +10,7 @@ use ingot_engine::progress::{Progress, Unit};
 
 use super::interrupt::Interrupt;
 
-/// Work that ends before this shows nothing.
+/// Work that ends before this shows nothing, unless `GIT_PROGRESS_DELAY` has another number of seconds.
 const DELAY: Duration = Duration::from_millis(700);
 /// Time between two drawings: 15 a second.
 const PERIOD: Duration = Duration::from_millis(67);
@@ -48,7 +48,11 @@ pub struct Display {
     mode: Mutex<Mode>,
     interrupt: Interrupt,
     started: Instant,
+    /// Milliseconds after `started` before which nothing is drawn.
+    delay: u64,
     done: AtomicU64,
+    /// Bytes that went through a phase which counts something else.
+    bytes: AtomicU64,
     /// Milliseconds after `started` before which nothing is drawn; far away while nothing may be.
     next_draw: AtomicU64,
     phase: Mutex<Option<Phase>>,
@@ -59,6 +63,7 @@ struct Phase {
     name: &'static str,
     total: Option<u64>,
     unit: Unit,
+    begun: Instant,
     bar: Option<ProgressBar>,
 }
 
@@ -69,7 +74,9 @@ impl Display {
             mode: Mutex::new(mode),
             interrupt,
             started: Instant::now(),
+            delay: delay(std::env::var("GIT_PROGRESS_DELAY").ok().as_deref()),
             done: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
             next_draw: AtomicU64::new(u64::MAX),
             phase: Mutex::new(None),
         }
@@ -91,9 +98,20 @@ impl Display {
             bar.finish_and_clear();
         }
         if *lock(&self.mode) == Mode::Lines {
-            let done = self.done.load(Ordering::Relaxed);
+            let done = amount(self.done.load(Ordering::Relaxed), phase.unit);
+            let through = match self.bytes.load(Ordering::Relaxed) {
+                0 => String::new(),
+                bytes => format!(", {}", HumanBytes(bytes)),
+            };
             // Nobody is to fail because progress could not be told.
-            let _ = writeln!(std::io::stderr(), "{}: {}", phase.name, amount(done, phase.unit));
+            let _ = writeln!(std::io::stderr(), "{}: {done}{through}", phase.name);
+        }
+    }
+
+    fn draw_if_due(&self, done: u64) {
+        let next = self.next_draw.load(Ordering::Relaxed);
+        if next != u64::MAX && self.elapsed() >= next {
+            self.draw(done);
         }
     }
 
@@ -106,6 +124,11 @@ impl Display {
         let bar = phase
             .bar
             .get_or_insert_with(|| new_bar(phase.name, phase.total, phase.unit));
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        if bytes > 0 && phase.unit != Unit::Bytes {
+            let rate = bytes as f64 / phase.begun.elapsed().as_secs_f64().max(0.001);
+            bar.set_prefix(format!("{} {}/s", HumanBytes(bytes), HumanBytes(rate as u64)));
+        }
         bar.set_position(done);
         let next = self.elapsed().saturating_add(PERIOD.as_millis() as u64);
         self.next_draw.store(next, Ordering::Relaxed);
@@ -117,6 +140,7 @@ impl Progress for Display {
         let mut guard = lock(&self.phase);
         self.close(guard.take());
         self.done.store(0, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
         let mode = *lock(&self.mode);
         if mode == Mode::Off {
             return;
@@ -125,10 +149,11 @@ impl Progress for Display {
             name,
             total,
             unit,
+            begun: Instant::now(),
             bar: None,
         });
         if mode == Mode::Bar {
-            let earliest = self.elapsed().max(DELAY.as_millis() as u64);
+            let earliest = self.elapsed().max(self.delay);
             self.next_draw.store(earliest, Ordering::Relaxed);
         }
     }
@@ -138,10 +163,12 @@ impl Progress for Display {
             .done
             .fetch_add(amount, Ordering::Relaxed)
             .saturating_add(amount);
-        let next = self.next_draw.load(Ordering::Relaxed);
-        if next != u64::MAX && self.elapsed() >= next {
-            self.draw(done);
-        }
+        self.draw_if_due(done);
+    }
+
+    fn transferred(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.draw_if_due(self.done.load(Ordering::Relaxed));
     }
 
     fn end(&self) {
@@ -167,12 +194,18 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Milliseconds of the delay that the user wants, in seconds as Git has it.
+fn delay(wanted: Option<&str>) -> u64 {
+    let wanted = wanted.and_then(|text| text.trim().parse::<u64>().ok());
+    wanted.map_or(DELAY.as_millis() as u64, |seconds| seconds.saturating_mul(1000))
+}
+
 fn new_bar(name: &'static str, total: Option<u64>, unit: Unit) -> ProgressBar {
     let template = match (unit, total.is_some()) {
         (Unit::Bytes, true) => "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec}",
         (Unit::Bytes, false) => "{msg} {bytes} {bytes_per_sec}",
-        (_, true) => "{msg} {wide_bar} {human_pos}/{human_len}",
-        (_, false) => "{msg} {human_pos}",
+        (_, true) => "{msg} {wide_bar} {human_pos}/{human_len} {prefix}",
+        (_, false) => "{msg} {human_pos} {prefix}",
     };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let target = ProgressDrawTarget::stderr_with_hz(15);
@@ -214,6 +247,13 @@ mod tests {
     }
 
     #[test]
+    fn the_delay_is_gits() {
+        for (wanted, milliseconds) in [(None, 700), (Some("0"), 0), (Some("3"), 3000), (Some("x"), 700)] {
+            assert_eq!(delay(wanted), milliseconds);
+        }
+    }
+
+    #[test]
     fn threads_may_report_at_once_and_phases_may_nest_badly() {
         for mode in [Mode::Off, Mode::Bar] {
             let display = Display::new(mode, Interrupt::default());
@@ -234,7 +274,8 @@ mod tests {
 
     #[test]
     fn short_work_draws_nothing() {
-        let display = Display::new(Mode::Bar, Interrupt::default());
+        let mut display = Display::new(Mode::Bar, Interrupt::default());
+        display.delay = 60_000;
         display.begin("short", Some(2), Unit::Files);
         display.advance(2);
         assert!(

@@ -73,7 +73,7 @@ struct Helper {
     place: Place,
     /// The remote in whose name a key from `e2ee.key` is yet to be stored.
     adopt_key: Option<BString>,
-    display: Display,
+    display: Arc<Display>,
     listed: Option<Refs>,
     /// The object format of the store, once listed.
     listed_format: Option<gix_hash::Kind>,
@@ -114,6 +114,7 @@ impl Helper {
             .as_ref()
             .filter(|_| key.general)
             .map(|remote| remote.name.clone());
+        let display = Arc::new(Display::new(Mode::Off, interrupt));
         let place = Place::open(
             &key_files(),
             url,
@@ -121,13 +122,14 @@ impl Helper {
             repository.as_ref(),
             remote.as_ref(),
             &base,
-        )?;
+        )?
+        .shown(Arc::clone(&display) as _);
         Ok(Helper {
             repository,
             store: None,
             place,
             adopt_key,
-            display: Display::new(Mode::Off, interrupt),
+            display,
             listed: None,
             listed_format: None,
             locked: false,

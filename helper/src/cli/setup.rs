@@ -97,6 +97,7 @@ pub fn push(app: &App, args: &Push, words: &[OsString]) -> Result<Report, Failur
         urls: vec![url.clone()],
         key: setup.key.clone(),
         base,
+        display: std::sync::Arc::clone(&app.display),
         keys: std::sync::Arc::clone(&app.keys),
     };
     let pushed = Pushing {

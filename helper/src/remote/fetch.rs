@@ -8,7 +8,9 @@ use gix::object::Kind as ObjectKind;
 use gix_hash::ObjectId;
 use ingot_engine::import::{Connectivity, Import, Limits, PublishedPack};
 
+use super::told::Opening;
 use super::{Error, Local, Remote, View, refnames};
+use crate::counted::Counted;
 use crate::protocol::ContentId;
 use crate::protocol::manifest::PackDescriptor;
 use crate::protocol::pack_stream::Opener;
@@ -161,14 +163,19 @@ impl Remote<'_> {
     ) -> Result<Brought, Error> {
         let mut brought = Brought::default();
         self.expect(packs);
+        let total = super::view::sum(packs.iter().map(|pack| pack.plaintext_size));
+        let opening = Opening::new(self.progress, "Decrypting and indexing", total);
         for pack in packs {
-            let mut stream = self.opened(view, pack)?;
-            let info = import.add_pack(&mut stream, &Limits::default(), self.progress);
+            let stream = self.opened(view, pack)?;
+            opening.next(pack.plaintext_size);
+            let mut stream = Counted::new(stream, |bytes| opening.opened(bytes));
+            let info = import.add_pack(&mut stream, &Limits::default(), &opening);
             let info = info.map_err(|source| Error::from_import(pack.id, source))?;
             brought.objects += u64::from(info.objects);
             brought.bytes += super::view::stored_size(pack);
             brought.ids.push(pack.id);
         }
+        self.progress.end();
         Ok(brought)
     }
 

@@ -18,6 +18,7 @@ pub mod rejection;
 mod rotate;
 mod status;
 mod tags;
+mod told;
 mod verify;
 mod view;
 

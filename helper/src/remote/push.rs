@@ -7,9 +7,12 @@ use gix_hash::ObjectId;
 use ingot_engine::pack::write;
 
 use super::decide::{self, Change, Decision, Refs};
+use super::told::Sealing;
 use super::{Error, Local, Remote, View};
+use crate::counted::Counted;
 use crate::protocol::pack_stream::Sealer;
-use crate::protocol::publication::{Publication, Writer};
+use crate::protocol::publication::Writer;
+use crate::protocol::{Chain, ContentId};
 use crate::state::{Continuity, State};
 use crate::storage;
 
@@ -30,7 +33,7 @@ pub struct PushOptions {
 /// What was written to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
-    /// Git objects; 0 where the store had them all.
+    /// Git objects; 0 where the store had them all, and where a push went on that had been interrupted.
     pub objects: u64,
     /// Bytes of ciphertext, the manifest included.
     pub bytes: u64,
@@ -77,8 +80,8 @@ impl Remote<'_> {
                 });
             }
             match self.publish(&view, &decisions, local) {
-                Ok((publication, sent)) => {
-                    let after = View::of(publication.into_chain())?;
+                Ok((chain, sent)) => {
+                    let after = View::of(chain)?;
                     self.seen.remember(&after);
                     self.remember_own(&mut memory, &view, &after, local)?;
                     return Ok(Pushed {
@@ -106,7 +109,11 @@ impl Remote<'_> {
         view: &View,
         decisions: &[Decision],
         local: &Local<'_>,
-    ) -> Result<(Publication, Sent), Error> {
+    ) -> Result<(Chain, Sent), Error> {
+        let refs = decide::apply(decisions, view.refs());
+        if let Some(done) = self.go_on(view, &refs)? {
+            return Ok(done);
+        }
         let mut writer = Writer::begin(view.chain(), self.key)?;
         let mut sent = Sent {
             objects: 0,
@@ -130,9 +137,15 @@ impl Remote<'_> {
             };
             let plan = write::plan(local.store(), &objects, &options, self.progress)?;
             sent.objects = u64::from(plan.objects());
+            if let Some(limit) = self.storage.pack_limit()
+                && plan.least_bytes() > limit
+            {
+                return Err(storage::Error::PackTooLarge { limit }.into());
+            }
             let staged = self.storage.stage_object()?;
             let mut sealer = Sealer::new(staged, &writer.pack_key(), self.threads).map_err(Error::Seal)?;
-            plan.stream(&mut sealer, self.progress)?;
+            let mut counted = Counted::new(&mut sealer, |bytes| self.progress.transferred(bytes));
+            plan.stream(&mut counted, &Sealing(self.progress))?;
             let (sealed, staged) = sealer.finish().map_err(Error::Seal)?;
             staged.finish(&sealed.id)?;
             sent.bytes += sealed.stored_size;
@@ -141,7 +154,6 @@ impl Remote<'_> {
         if self.progress.interrupted() {
             return Err(Error::Interrupted);
         }
-        let refs = decide::apply(decisions, view.refs());
         let text = refs
             .iter()
             .map(|(name, id)| (name.clone(), id.to_string()))
@@ -150,7 +162,49 @@ impl Remote<'_> {
         sent.bytes += publication.bytes().len() as u64;
         self.storage.put_manifest(publication.bytes())?;
         self.storage.swap_head(Some(view.head()), publication.id())?;
-        Ok((publication, sent))
+        Ok((publication.into_chain(), sent))
+    }
+
+    /// Goes on with a push that was interrupted, if it was this one: its manifest, read as any reader would, is signed by this
+    /// device, follows the head, has one pack, and says of every reference what is to be. The pack was made for these
+    /// references on top of this head, so whatever it has is what is needed. Anything else is given up.
+    fn go_on(&self, view: &View, refs: &Refs) -> Result<Option<(Chain, Sent)>, Error> {
+        let Some(unfinished) = self.storage.unfinished() else {
+            return Ok(None);
+        };
+        let id = ContentId::of(&unfinished.manifest);
+        let read = |wanted: &ContentId| match *wanted == id {
+            true => Ok(unfinished.manifest.clone()),
+            false => self.storage.manifest(wanted),
+        };
+        let known = (view.generation(), *view.head());
+        let fitting = Chain::read_since(read, &id, self.key, Some(known))
+            .ok()
+            .filter(|chain| {
+                let head = chain.head();
+                let follows = head.number() == view.generation() + 1
+                    && chain.generation(view.generation()).map(|before| before.id()) == Some(view.head());
+                let packs: Vec<ContentId> = head.new_packs().iter().map(|pack| pack.id).collect();
+                let says = View::of(chain.clone()).is_ok_and(|after| after.refs() == refs);
+                follows && says && head.signer() == self.key.id() && packs == [unfinished.pack]
+            });
+        let Some(chain) = fitting else {
+            self.storage.give_up();
+            return Ok(None);
+        };
+        match self.storage.take_up(&unfinished.pack) {
+            Err(storage::Error::NothingUnfinished { .. }) => return Ok(None),
+            taken => taken?,
+        }
+        self.storage.swap_head(Some(view.head()), &id)?;
+        let stored = super::view::sum(chain.head().new_packs().iter().map(super::view::stored_size));
+        let sent = Sent {
+            objects: 0,
+            bytes: stored + unfinished.manifest.len() as u64,
+            // The push that was interrupted has told of them.
+            absent_chunks: 0,
+        };
+        Ok(Some((chain, sent)))
     }
 
     /// Moves the memory to what was just published. The objects of the new references are all here, so where those of

@@ -4,8 +4,8 @@ use std::io::Read as _;
 
 use gix_hash::ObjectId;
 use ingot_engine::import::{self, Import};
-use ingot_engine::progress::Unit;
 
+use super::told::Opening;
 use super::{Error, Remote, View};
 use crate::protocol::manifest::PackDescriptor;
 
@@ -45,11 +45,12 @@ impl Remote<'_> {
 
     fn open_all(&self, view: &View, packs: &[&PackDescriptor]) -> Result<Option<u64>, Error> {
         let total = super::view::sum(packs.iter().map(|pack| pack.plaintext_size));
-        self.progress.begin("Verifying packs", Some(total), Unit::Bytes);
+        let opening = Opening::new(self.progress, "Verifying packs", total);
         self.expect(packs);
         let mut buffer = vec![0; 256 << 10];
         for pack in packs {
             let mut stream = self.opened(view, pack)?;
+            opening.next(pack.plaintext_size);
             loop {
                 let read = stream
                     .read(&mut buffer)
@@ -57,7 +58,7 @@ impl Remote<'_> {
                 if read == 0 {
                     break;
                 }
-                self.progress.advance(read as u64);
+                opening.opened(read as u64);
                 if self.progress.interrupted() {
                     return Err(Error::Interrupted);
                 }

@@ -127,6 +127,12 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// There is no interrupted push to go on with, any more.
+    #[error("there is no interrupted push to {store} to go on with")]
+    NothingUnfinished {
+        /// The place.
+        store: String,
+    },
     /// The Git repository around the ciphertext cannot be used.
     #[error("{store}: {source}")]
     Repository {

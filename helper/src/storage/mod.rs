@@ -14,9 +14,11 @@ pub mod directory;
 mod error;
 
 use std::io::{Read, Write};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 pub use error::{Error, Kind};
+use ingot_engine::progress::Progress;
 
 use crate::protocol::ContentId;
 
@@ -34,6 +36,10 @@ pub trait Storage: Send + Sync {
     /// The place as a text that stays the same however the user spells it, and differs between places. Continuity state
     /// is kept by it.
     fn identity(&self) -> String;
+
+    /// From now on, tells `progress` what is brought from a place far away or sent there. What is done with bytes on this
+    /// machine is told by whoever does it.
+    fn show(&self, _progress: Arc<dyn Progress>) {}
 
     /// The head, or `None` where no repository was ever begun.
     ///
@@ -72,6 +78,38 @@ pub trait Storage: Send + Sync {
     /// for a user who wants a new repository: a missing place may be a disk that is not mounted.
     fn create(&self) -> Result<(), Error>;
 
+    /// The most bytes of a sealed pack that can be stored, if there is a limit.
+    fn pack_limit(&self) -> Option<u64> {
+        None
+    }
+
+    /// What a push that was interrupted has sealed and not published, as far as it was kept for going on with. Nothing
+    /// vouches for it.
+    fn unfinished(&self) -> Option<Unfinished> {
+        None
+    }
+
+    /// Goes on with it, if it is about this pack: pack and manifest are from now on as if they had just been stored, and
+    /// [`Storage::swap_head`] publishes them.
+    fn take_up(&self, _pack: &ContentId) -> Result<(), Error> {
+        Err(Error::NothingUnfinished {
+            store: self.describe(),
+        })
+    }
+
+    /// Forgets it, and removes what had come to the place of it.
+    fn give_up(&self) {}
+
+    /// What pushes that were interrupted have left in the place. One of them may still be under way, from another machine.
+    fn leftovers(&self) -> Result<Vec<Leftover>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Removes it, unless it has changed since.
+    fn remove_leftover(&self, _leftover: &Leftover) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Begins to store a pack.
     fn stage_object(&self) -> Result<Box<dyn StagedObject>, Error>;
 
@@ -83,6 +121,26 @@ pub trait Storage: Send + Sync {
     /// [`Error::HeadChanged`] tells both ids. After [`Error::Uncertain`] the head names `new`, but may not survive a
     /// power cut.
     fn swap_head(&self, expected: Option<&ContentId>, new: &ContentId) -> Result<(), Error>;
+}
+
+/// A generation that is sealed and not published.
+#[derive(Debug, Clone)]
+pub struct Unfinished {
+    /// Its pack.
+    pub pack: ContentId,
+    /// Its manifest.
+    pub manifest: Vec<u8>,
+}
+
+/// Something that an interrupted push has left in a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    /// What it is called there: a branch.
+    pub name: String,
+    /// What it is, so that nothing else is removed in its place.
+    pub id: gix_hash::ObjectId,
+    /// The next push from this machine can go on with it.
+    pub resumable: bool,
 }
 
 /// A pack on its way into a store. Dropping it unfinished leaves nothing behind.

@@ -7,6 +7,7 @@ mod client;
 mod commands;
 mod golden;
 mod hostile;
+mod many;
 mod owner;
 mod shape;
 #[path = "../support/world.rs"]

@@ -58,6 +58,7 @@ impl Two {
         let storage = Meddled {
             inner: self.alice.storage(),
             meddle: Mutex::new(Box::new(meddle)),
+            limit: None,
         };
         self.alice.remote_on(&storage, |remote, _| {
             remote.change_members(&self.alice.key, changes)

@@ -4,7 +4,10 @@
 
 mod cache;
 mod places;
+mod programs;
+mod resumed;
 mod servers;
+mod terminal;
 mod trouble;
 #[path = "../support/world.rs"]
 mod world;

@@ -10,6 +10,8 @@ use ingot_helper::storage::{self, RawHead, StagedObject, Storage};
 pub struct Meddled<'a> {
     pub inner: Box<dyn Storage>,
     pub meddle: Mutex<Box<dyn FnMut() + Send + 'a>>,
+    /// The most bytes of a pack, in place of what the storage says.
+    pub limit: Option<u64>,
 }
 
 impl Storage for Meddled<'_> {
@@ -30,6 +32,9 @@ impl Storage for Meddled<'_> {
     }
     fn open_pack(&self, id: &ContentId) -> Result<Box<dyn Read + Send>, storage::Error> {
         self.inner.open_pack(id)
+    }
+    fn pack_limit(&self) -> Option<u64> {
+        self.limit.or(self.inner.pack_limit())
     }
     fn create(&self) -> Result<(), storage::Error> {
         self.inner.create()

@@ -39,7 +39,7 @@ pub struct Said {
 }
 
 impl Said {
-    fn of(output: &Output) -> Said {
+    pub fn of(output: &Output) -> Said {
         Said {
             ok: output.status.success(),
             code: output.status.code(),
@@ -127,6 +127,11 @@ impl Bare {
         let mut command = self.command(env!("CARGO_BIN_EXE_git-e2ee"), dir);
         command.args(args);
         command
+    }
+
+    /// Python, in the environment that Git has in tests.
+    pub fn python(&self, dir: &Path) -> Command {
+        self.command("python3", dir)
     }
 
     /// Runs `git-e2ee` with more in its environment.

@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Where the way breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,7 @@ pub enum Cut {
 pub struct Wire {
     port: u16,
     stop: Arc<AtomicBool>,
+    cut: Arc<Mutex<Cut>>,
     requests: Arc<AtomicU64>,
     answers: Arc<AtomicU64>,
 }
@@ -37,6 +38,7 @@ impl Wire {
         let wire = Wire {
             port: listener.local_addr().unwrap().port(),
             stop: Arc::default(),
+            cut: Arc::new(Mutex::new(cut)),
             requests: Arc::default(),
             answers: Arc::default(),
         };
@@ -45,8 +47,14 @@ impl Wire {
             Arc::clone(&wire.requests),
             Arc::clone(&wire.answers),
         );
-        std::thread::spawn(move || accept(&listener, server, cut, &stop, &requests, &answers));
+        let cut = Arc::clone(&wire.cut);
+        std::thread::spawn(move || accept(&listener, server, &cut, &stop, &requests, &answers));
         wire
+    }
+
+    /// Breaks connections that are made from now on in another place.
+    pub fn cut_next(&self, cut: Cut) {
+        *self.cut.lock().unwrap() = cut;
     }
 
     /// The port for clients.
@@ -75,7 +83,7 @@ impl Drop for Wire {
 fn accept(
     listener: &TcpListener,
     server: u16,
-    cut: Cut,
+    cut: &Mutex<Cut>,
     stop: &AtomicBool,
     requests: &Arc<AtomicU64>,
     answers: &Arc<AtomicU64>,
@@ -87,6 +95,7 @@ fn accept(
         let (Ok(client), Ok(server)) = (client, TcpStream::connect((Ipv4Addr::LOCALHOST, server))) else {
             continue;
         };
+        let cut = *cut.lock().unwrap();
         let silent = Arc::new(AtomicBool::new(false));
         let _ = client.set_nodelay(true).and(server.set_nodelay(true));
         for up in [true, false] {

@@ -50,6 +50,9 @@ use references::References;
 use table::Resolved;
 use work::Work;
 
+/// What the phase is called in which a pack is read.
+pub const RECEIVING: &str = "Receiving objects";
+
 /// Permissions of packs and indexes: nobody changes them.
 const MODE: u32 = 0o444;
 

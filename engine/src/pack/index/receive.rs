@@ -44,7 +44,7 @@ pub(super) fn receive(
 ) -> Result<Received, Error> {
     let count = header(&mut input, work)?;
     work.progress
-        .begin("Receiving objects", Some(count.into()), Unit::Objects);
+        .begin(super::RECEIVING, Some(count.into()), Unit::Objects);
     let mut receiver = Receiver {
         work,
         inflater: Inflater::new(),

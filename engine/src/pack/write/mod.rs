@@ -102,6 +102,11 @@ impl Plan<'_> {
         self.members.len()
     }
 
+    /// What the pack has at the least, in bytes: what is copied.
+    pub fn least_bytes(&self) -> u64 {
+        self.copied_bytes
+    }
+
     /// How many of them are compressed anew.
     pub fn encoded(&self) -> u32 {
         let encoded = self.items.iter().filter(|item| item.role == item::Role::Encoded);

@@ -9,6 +9,10 @@ use super::super::Kind;
 /// The branch that holds the ciphertext. All others belong to somebody else.
 pub const BRANCH: &str = "refs/heads/git-remote-e2ee";
 
+/// Where the parts of a large push are kept until the branch leads to them: branches of this name and the first digits of
+/// the pack's id.
+pub const UPLOADS: &str = "refs/heads/git-remote-e2ee-upload/";
+
 /// The folder of the branch that holds everything but the attributes.
 pub(super) const FOLDER: &str = "e2ee";
 /// The file in it with the id of the newest manifest.
@@ -48,11 +52,19 @@ pub(super) fn part_name(number: usize) -> String {
 /// The commit that makes `tree` the newest state of the branch. Name, time zone and message are the same for everybody,
 /// whatever the user's settings are.
 pub(super) fn commit(tree: ObjectId, parent: Option<ObjectId>) -> Vec<u8> {
+    commit_with(tree, parent, "git-remote-e2ee storage update")
+}
+
+/// The commit that keeps parts whose push is not complete yet.
+pub(super) fn commit_of_upload(tree: ObjectId, parent: Option<ObjectId>) -> Vec<u8> {
+    commit_with(tree, parent, "git-remote-e2ee upload in progress")
+}
+
+fn commit_with(tree: ObjectId, parent: Option<ObjectId>, message: &str) -> Vec<u8> {
     let seconds = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
     let parent = parent.map_or(String::new(), |parent| format!("parent {parent}\n"));
     let who = format!("git-remote-e2ee <git-remote-e2ee@invalid> {seconds} +0000");
-    format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\ngit-remote-e2ee storage update\n")
-        .into_bytes()
+    format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\n{message}\n").into_bytes()
 }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gix::object::Kind;
@@ -29,6 +29,8 @@ const LOCK_WAIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 /// Packs of this length are brought to the disk before the lock is taken.
 const SYNC_EARLY: u64 = 1 << 20;
+/// With so many packs, further pushes of little add none.
+const PACKS: usize = 32;
 /// The largest object that is held in memory: a part that somebody stored as a delta, and what it is made from.
 const OBJECT_LIMIT: u64 = 2 * PART;
 
@@ -38,6 +40,37 @@ pub(super) struct Local {
     path: PathBuf,
     fs: Arc<dyn Fs>,
     messages: Arc<dyn Messages>,
+    opened: Arc<Mutex<Opened>>,
+}
+
+/// What was opened before, for the next step of the same process.
+#[derive(Default)]
+struct Opened {
+    repository: Option<Repository>,
+    store: Option<Arc<Store>>,
+}
+
+/// The repository while it is used.
+struct InUse<'a> {
+    opened: &'a Mutex<Opened>,
+    repository: Option<Repository>,
+}
+
+impl std::ops::Deref for InUse<'_> {
+    type Target = Repository;
+
+    fn deref(&self) -> &Repository {
+        self.repository
+            .as_ref()
+            .expect("it is there until this is dropped")
+    }
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.repository = self.repository.take();
+    }
 }
 
 impl Local {
@@ -49,15 +82,37 @@ impl Local {
             path: path.to_owned(),
             source,
         })?;
-        Ok(Local { path, fs, messages })
+        Ok(Local {
+            path,
+            fs,
+            messages,
+            opened: Arc::default(),
+        })
     }
 
     fn name(&self) -> String {
         self.path.display().to_string()
     }
 
+    fn opened(&self) -> MutexGuard<'_, Opened> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The repository, opened unless it is already.
+    fn open(&self) -> Result<InUse<'_>, Error> {
+        let before = self.opened().repository.take();
+        let repository = match before {
+            Some(repository) => repository,
+            None => self.open_anew()?,
+        };
+        Ok(InUse {
+            opened: &self.opened,
+            repository: Some(repository),
+        })
+    }
+
     /// Opens the repository where Git would: in `path`, in `path/.git`, or in `path.git`.
-    fn open(&self) -> Result<Repository, Error> {
+    fn open_anew(&self) -> Result<Repository, Error> {
         let mut with_suffix = self.path.clone().into_os_string();
         with_suffix.push(".git");
         for path in [&self.path, &PathBuf::from(with_suffix)] {
@@ -124,18 +179,36 @@ impl Outer for Local {
         let repository = self.open()?;
         // The branch first: what it leads to is there by then, and the list of packs is read afterwards.
         let tip = self.tip(&repository)?;
-        let options = store::Options {
-            object_limit: OBJECT_LIMIT,
-            ..store::Options::default()
-        };
-        let store =
-            Store::open_with(repository.objects_dir(), repository.format(), options).map_err(|source| {
-                Error::Objects {
+        let known = self.opened().store.take();
+        // A pack that came in the same tick of the clock may have gone unnoticed, but then it brought this tip.
+        let known = known.filter(|store| {
+            store.objects_dir() == repository.objects_dir()
+                && store.format() == repository.format()
+                && store.is_current()
+                && tip.is_none_or(|tip| store.contains(&tip))
+        });
+        let store = match known {
+            Some(store) => store,
+            None => {
+                let options = store::Options {
+                    object_limit: OBJECT_LIMIT,
+                    ..store::Options::default()
+                };
+                let opened = Store::open_with(repository.objects_dir(), repository.format(), options);
+                Arc::new(opened.map_err(|source| Error::Objects {
                     store: self.name(),
                     source: Box::new(source),
-                }
-            })?;
-        Snapshot::open(&self.name(), Arc::new(store), tip)
+                })?)
+            }
+        };
+        self.opened().store = Some(Arc::clone(&store));
+        Snapshot::open(&self.name(), store, tip)
+    }
+
+    /// What was opened before may be older than what is read now.
+    fn distrust(&self) -> bool {
+        self.opened().repository = None;
+        self.opened().store.take().is_some()
     }
 
     fn bring(&self, snapshot: &Snapshot, _blobs: &[ObjectId]) -> Result<Arc<Store>, Error> {
@@ -175,6 +248,7 @@ impl Outer for Local {
             local: self.clone(),
             builder: import.builder(),
             import,
+            as_files: snapshot.store().packs().len() >= PACKS,
         }))
     }
 }
@@ -184,6 +258,8 @@ struct LocalUpload {
     local: Local,
     import: Import,
     builder: Creator,
+    /// There are so many packs that objects are better files of their own.
+    as_files: bool,
 }
 
 impl Upload for LocalUpload {
@@ -227,10 +303,11 @@ impl Upload for LocalUpload {
             return Ok(Outcome::LostRace);
         };
         // Objects first, then the branch, whose lock is held: what comes in now is wanted.
-        let published = self
-            .import
-            .publish_now(true)
-            .map_err(|source| local.import_error(source))?;
+        let published = match self.as_files && policy::unpacks(&repository, received) {
+            true => self.import.publish_loose().map(|()| Vec::new()),
+            false => self.import.publish_now(true),
+        }
+        .map_err(|source| local.import_error(source))?;
         let committed = transaction.commit();
         for pack in published {
             if let Some(keep) = pack.keep {

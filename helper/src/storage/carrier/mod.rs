@@ -34,14 +34,15 @@ use std::time::Duration;
 use gix::object::Kind as ObjectKind;
 use ingot_engine::durable::Fs;
 use ingot_engine::pack::create::Content;
+use ingot_engine::progress::Progress;
 use ingot_engine::transport::Messages;
 
-pub use layout::{BRANCH, MOST_PARTS, PART};
+pub use layout::{BRANCH, MOST_PARTS, PART, UPLOADS};
 pub use network::{Place as NetworkPlace, cache_root, identity_of as network_identity};
-pub use outer::{Outcome, Outer, Purpose, Upload};
+pub use outer::{Outcome, Outer, Purpose, Sealed, Upload};
 pub use snapshot::{Snapshot, Tip};
 
-use super::{Error, Kind, MANIFEST_LIMIT, RawHead, StagedObject, Storage};
+use super::{Error, Kind, Leftover, MANIFEST_LIMIT, RawHead, StagedObject, Storage, Unfinished};
 use crate::protocol::ContentId;
 use edit::Edit;
 use staged::{Pending, Staged};
@@ -147,6 +148,7 @@ impl Shared {
                 upload: self.outer.begin(&snapshot)?,
                 snapshot,
                 things: Vec::new(),
+                manifest: None,
             }),
         };
         work(pending)
@@ -215,6 +217,9 @@ impl Shared {
                 expected: expected.copied(),
                 actual,
             });
+        }
+        if let Some(sealed) = pending.sealed() {
+            pending.upload.keep(sealed)?;
         }
         let old = snapshot.tip().map(|tip| tip.commit);
         let commit = match build_commit(&snapshot, &mut pending, new) {
@@ -323,6 +328,10 @@ impl Storage for Carrier {
         self.shared.outer.identity()
     }
 
+    fn show(&self, progress: Arc<dyn Progress>) {
+        self.shared.outer.show(progress);
+    }
+
     fn head(&self) -> Result<Option<RawHead>, Error> {
         self.shared.read_head(Purpose::Read)
     }
@@ -378,9 +387,58 @@ impl Storage for Carrier {
         self.shared.with_pending(|pending| {
             let part = pending.part(bytes, Content::Compressible)?;
             pending.things.push((Kind::Manifest, id, vec![part]));
+            pending.manifest = Some(bytes.to_vec());
             Ok(())
         })?;
         Ok(id)
+    }
+
+    fn pack_limit(&self) -> Option<u64> {
+        Some(MOST_PARTS as u64 * PART)
+    }
+
+    fn unfinished(&self) -> Option<Unfinished> {
+        let sealed = self.shared.outer.unfinished()?;
+        Some(Unfinished {
+            pack: sealed.pack,
+            manifest: sealed.manifest,
+        })
+    }
+
+    fn take_up(&self, pack: &ContentId) -> Result<(), Error> {
+        let snapshot = self.shared.snapshot()?;
+        let sealed = self
+            .shared
+            .outer
+            .unfinished()
+            .filter(|sealed| sealed.pack == *pack);
+        let Some(sealed) = sealed else {
+            return Err(Error::NothingUnfinished {
+                store: self.describe(),
+            });
+        };
+        self.shared.forget_pending();
+        let pending = Pending {
+            upload: self.shared.outer.resume(&snapshot)?,
+            snapshot,
+            things: vec![(Kind::Pack, sealed.pack, sealed.parts)],
+            manifest: None,
+        };
+        self.shared.state().pending = Some(pending);
+        self.put_manifest(&sealed.manifest).map(drop)
+    }
+
+    fn give_up(&self) {
+        self.shared.forget_pending();
+        self.shared.outer.give_up();
+    }
+
+    fn leftovers(&self) -> Result<Vec<Leftover>, Error> {
+        self.shared.outer.leftovers()
+    }
+
+    fn remove_leftover(&self, leftover: &Leftover) -> Result<(), Error> {
+        self.shared.outer.remove_leftover(leftover)
     }
 
     fn swap_head(&self, expected: Option<&ContentId>, new: &ContentId) -> Result<(), Error> {

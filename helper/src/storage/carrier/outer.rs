@@ -7,10 +7,13 @@ use std::sync::Arc;
 use gix::object::Kind;
 use gix_hash::ObjectId;
 use ingot_engine::pack::create::Content;
+use ingot_engine::progress::Progress;
 use ingot_engine::store::Store;
 
 use super::super::Error;
 use super::snapshot::Snapshot;
+use crate::protocol::ContentId;
+use crate::storage::Leftover;
 
 /// A Git repository that carries ciphertext on one of its branches: what [`super::Carrier`] needs of it.
 pub trait Outer: Send + Sync {
@@ -19,6 +22,9 @@ pub trait Outer: Send + Sync {
 
     /// See [`crate::storage::Storage::identity`].
     fn identity(&self) -> String;
+
+    /// See [`crate::storage::Storage::show`].
+    fn show(&self, _progress: Arc<dyn Progress>) {}
 
     /// The branch as it is now, or, for a push, as it was a moment ago: a push that finds it moved fails. Commit, trees, `HEAD` and manifests of its tip can be read from the snapshot.
     fn look(&self, purpose: Purpose) -> Result<Snapshot, Error>;
@@ -40,6 +46,40 @@ pub trait Outer: Send + Sync {
 
     /// Begins a change of the branch. Refuses here, before anything is written, what is known to be refused in the end.
     fn begin(&self, snapshot: &Snapshot) -> Result<Box<dyn Upload>, Error>;
+
+    /// What an interrupted push has sealed and kept on this machine, if nobody else is at it.
+    fn unfinished(&self) -> Option<Sealed> {
+        None
+    }
+
+    /// Goes on with it: an upload that has the parts already.
+    fn resume(&self, snapshot: &Snapshot) -> Result<Box<dyn Upload>, Error> {
+        self.begin(snapshot)
+    }
+
+    /// Forgets it, here and in the repository.
+    fn give_up(&self) {}
+
+    /// See [`crate::storage::Storage::leftovers`].
+    fn leftovers(&self) -> Result<Vec<Leftover>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// See [`crate::storage::Storage::remove_leftover`].
+    fn remove_leftover(&self, _leftover: &Leftover) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// A generation that is sealed and not published yet.
+#[derive(Debug, Clone)]
+pub struct Sealed {
+    /// Its only pack.
+    pub pack: ContentId,
+    /// The blobs with the parts of that, in their order.
+    pub parts: Vec<ObjectId>,
+    /// Its manifest.
+    pub manifest: Vec<u8>,
 }
 
 /// What a branch is looked at for. Servers have one service for each.
@@ -61,6 +101,12 @@ pub trait Upload: Send {
 
     /// A folder for what is not an object yet, on the disk that the objects go to. It goes with this.
     fn folder(&self) -> &Path;
+
+    /// All of it is there. What takes long to send may be kept on this machine until it is published, so that a push that is
+    /// interrupted need not begin anew.
+    fn keep(&mut self, _sealed: Sealed) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Moves the branch from `old` to `new`, a commit among the new objects, if it still is at `old`. May be called
     /// again with the same values after [`Outcome::Unknown`].

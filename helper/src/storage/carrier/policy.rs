@@ -4,10 +4,15 @@
 //! have nothing to refuse.
 
 use bstr::{BString, ByteSlice as _};
+use ingot_engine::import::Received;
 use ingot_engine::refs::{self, Head};
 use ingot_engine::repository::Repository;
 
 use super::layout::BRANCH;
+
+/// Git's own default of `transfer.unpackLimit`.
+const UNPACK_LIMIT: i64 = 100;
+const UNPACK_BYTES: u64 = 1 << 20;
 
 /// Why the branch may not be moved; `None` if it may.
 pub(super) fn refusal(repository: &Repository) -> Option<String> {
@@ -23,6 +28,15 @@ pub(super) fn too_large(repository: &Repository, bytes: u64) -> Option<String> {
         .flatten()?;
     let limit = u64::try_from(limit).ok().filter(|limit| *limit > 0)?;
     (bytes > limit).then(|| format!("the pack has {bytes} bytes, and receive.maxInputSize is {limit}"))
+}
+
+/// Whether what was received becomes files in place of a pack, as Git decides it by the number of objects. What is large
+/// would only be written twice.
+pub(super) fn unpacks(repository: &Repository, received: Received) -> bool {
+    let limit = |name| repository.config().integer(name).ok().flatten();
+    let limit = limit("receive.unpackLimit").or_else(|| limit("transfer.unpackLimit"));
+    let limit = limit.unwrap_or(UNPACK_LIMIT);
+    i64::from(received.objects) < limit && received.bytes <= UNPACK_BYTES
 }
 
 /// `transfer.hideRefs` and `receive.hideRefs`: the last pattern that fits decides.

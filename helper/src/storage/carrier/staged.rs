@@ -10,7 +10,7 @@ use ingot_engine::pack::create::Content;
 use tempfile::SpooledTempFile;
 
 use super::super::{Error, Kind, StagedObject};
-use super::outer::Upload;
+use super::outer::{Sealed, Upload};
 use super::snapshot::Snapshot;
 use super::{Shared, layout};
 use crate::protocol::ContentId;
@@ -21,9 +21,24 @@ pub(super) struct Pending {
     pub snapshot: Arc<Snapshot>,
     pub upload: Box<dyn Upload>,
     pub things: Vec<(Kind, ContentId, Vec<ObjectId>)>,
+    /// The manifest among them.
+    pub manifest: Option<Vec<u8>>,
 }
 
 impl Pending {
+    /// What is sealed, if it is one pack and its manifest.
+    pub fn sealed(&self) -> Option<Sealed> {
+        let mut packs = self.things.iter().filter(|(kind, ..)| *kind == Kind::Pack);
+        let (Some((_, pack, parts)), None) = (packs.next(), packs.next()) else {
+            return None;
+        };
+        Some(Sealed {
+            pack: *pack,
+            parts: parts.clone(),
+            manifest: self.manifest.clone()?,
+        })
+    }
+
     /// Adds the next part of something small.
     pub fn part(&mut self, bytes: &[u8], content: Content) -> Result<ObjectId, Error> {
         self.upload.add(ObjectKind::Blob, bytes, content)

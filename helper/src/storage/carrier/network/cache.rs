@@ -5,6 +5,8 @@
 //! | `.<key>.ingot.lock` | empty; locked while the cache is opened or written |
 //! | `<key>.ingot/objects/` | an object folder as Git has them, packs only |
 //! | `<key>.ingot/tip` | the commit that the packs were last completed for, and a newline |
+//! | `.<key>.ingot.upload.lock` | empty; locked while a large push is under way |
+//! | `<key>.ingot/unfinished/` | what is left to send of a large push that was interrupted |
 //! | `<key>.ingot/spool-*` | what is being read or sent; gone when the process ends |
 //!
 //! The key is the SHA-256 of the repository's URL. Other implementations use the same folder, under other names. All of
@@ -22,6 +24,7 @@ use tempfile::TempDir;
 
 use super::super::super::Error;
 use super::super::layout::PART;
+use super::unfinished;
 use crate::flock::{FileLock, Patience};
 use crate::protocol::ContentId;
 
@@ -29,6 +32,8 @@ use crate::protocol::ContentId;
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 /// What a process left that did not end by itself is removed after this time.
 const LEFTOVER: Duration = Duration::from_secs(24 * 60 * 60);
+/// What is left of an interrupted push that nobody went on with is removed after this time.
+const UNFINISHED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// More packs than these are made one.
 const PACKS: usize = 16;
 /// The largest object that is held in memory: a part that the server stored as a delta, and what it is made from.
@@ -86,12 +91,18 @@ impl Cache {
         Ok(cache)
     }
 
+    /// Where all of it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     fn objects(&self) -> PathBuf {
         self.folder.join("objects")
     }
 
     /// Removes what processes left that were killed.
     fn sweep(&self) {
+        unfinished::sweep(&self.folder, UNFINISHED);
         for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let age = entry
                 .metadata()

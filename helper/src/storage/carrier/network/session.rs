@@ -10,7 +10,7 @@ use gix_hash::ObjectId;
 use ingot_engine::import::Limits;
 use ingot_engine::pack::create::Content;
 use ingot_engine::pack::index;
-use ingot_engine::progress::Silent;
+use ingot_engine::progress::{Silent, Unit};
 use ingot_engine::store::Store;
 use ingot_engine::transport::{self, Fetch, Haves, ReceivePack, UploadPack};
 use tempfile::TempDir;
@@ -20,6 +20,7 @@ use super::super::layout::{BRANCH, FOLDER_LIMIT};
 use super::super::outer::Purpose;
 use super::super::snapshot::Snapshot;
 use super::{Shared, cache, failed};
+use crate::counted::Counted;
 
 /// A connection for a push that waits longer than this is given up, before the server does.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
@@ -214,7 +215,7 @@ impl Session {
             haves: Haves::Known(have),
             ..Fetch::new(vec![tip])
         };
-        let spool = self.fetch_into_spool(shared, request)?;
+        let spool = self.fetch_into_spool(shared, request, None)?;
         self.spools.push(spool);
         let (_, all) = self.open_cache(shared, format)?;
         let snapshot = Snapshot::open(&shared.name, Arc::clone(&all), Some(tip))?;
@@ -224,7 +225,13 @@ impl Session {
         Ok(snapshot)
     }
 
-    fn fetch_into_spool(&mut self, shared: &Shared, request: Fetch<'_>) -> Result<TempDir, Error> {
+    /// Fetches a pack, `bytes` of it where that is known.
+    fn fetch_into_spool(
+        &mut self,
+        shared: &Shared,
+        request: Fetch<'_>,
+        bytes: Option<u64>,
+    ) -> Result<TempDir, Error> {
         let spool = shared.cache.spool()?;
         let packs = spool.path().join("pack");
         std::fs::create_dir(&packs).map_err(|error| Error::from_io(&shared.name, "create", &packs, error))?;
@@ -235,7 +242,13 @@ impl Session {
             ..index::Options::new(upload.object_format())
         };
         let mut stream = upload.fetch(request).map_err(failed)?;
-        let received = index::index(&mut stream, &packs, &options, &Silent);
+        let progress = shared.progress();
+        progress.begin("Downloading", bytes, Unit::Bytes);
+        let received = {
+            let mut counted = Counted::new(&mut stream, |count| progress.advance(count));
+            index::index(&mut counted, &packs, &options, &Silent)
+        };
+        progress.end();
         match received {
             Ok(_) => stream.finish().map_err(failed)?,
             Err(error) => {
@@ -265,36 +278,45 @@ impl Session {
         }
         self.group = None;
         let any = self.connected(shared)?.offers_any_want();
-        let request = match (any, snapshot.tip()) {
-            (false, Some(tip)) => Fetch {
-                depth: depth_for(&[]),
-                ..Fetch::new(vec![tip.commit])
-            },
-            _ => Fetch::new(self.next_group(blobs)),
+        let (request, bytes) = match (any, snapshot.tip()) {
+            (false, Some(tip)) => {
+                let all = Fetch {
+                    depth: depth_for(&[]),
+                    ..Fetch::new(vec![tip.commit])
+                };
+                (all, None)
+            }
+            _ => {
+                let (wants, bytes) = self.next_group(blobs);
+                (Fetch::new(wants), bytes)
+            }
         };
-        let spool = self.fetch_into_spool(shared, request)?;
+        let spool = self.fetch_into_spool(shared, request, bytes)?;
         let store = cache::open_spool(spool.path(), snapshot.format())?;
         self.group = Some((spool, Arc::clone(&store)));
         Ok(store)
     }
 
-    /// `blobs`, and what will be wanted after them.
-    fn next_group(&mut self, blobs: &[ObjectId]) -> Vec<ObjectId> {
+    /// `blobs`, and what will be wanted after them; and the bytes of all of it, if that is known.
+    fn next_group(&mut self, blobs: &[ObjectId]) -> (Vec<ObjectId>, Option<u64>) {
         let mut wants = blobs.to_vec();
+        let mut bytes = None;
         if self.expected.front().is_some_and(|(parts, _)| parts == blobs) {
             let mut total = self.expected.pop_front().map_or(0, |(_, size)| size);
+            bytes = Some(total);
             while let Some((parts, size)) = self.expected.front() {
                 total = total.saturating_add(*size);
                 if total > GROUP_BYTES || wants.len() + parts.len() > GROUP_BLOBS {
                     break;
                 }
                 wants.extend(parts);
+                bytes = Some(total);
                 self.expected.pop_front();
             }
         }
         wants.sort_unstable();
         wants.dedup();
-        wants
+        (wants, bytes)
     }
 
     /// These packs will be read, in this order.
