@@ -152,7 +152,6 @@ mod tests {
             [
                 "Decrypting Some(300) Bytes",
                 "+100",
-                "+9",
                 "+100",
                 "Resolving deltas Some(20000) Objects",
                 "+20000",

@@ -44,6 +44,7 @@ fn packs_do_not_become_ever_more() {
         assert_eq!(counts(&world).0, 33);
         // What is large stays a pack.
         source.write("noise", noise(2 << 20));
+        source.commit("noise");
         push("large");
         assert_eq!(counts(&world).0, 34);
         push("small");
