@@ -17,6 +17,7 @@ use bstr::{BStr, ByteSlice as _};
 use clap::Parser as _;
 use ingot_engine::repository::Repository;
 use ingot_engine::transport::Messages;
+use ingot_helper::cli::documents as generated;
 use ingot_helper::cli::exit::{Code, Failure};
 use ingot_helper::cli::interrupt::Interrupt;
 use ingot_helper::cli::messages::Shown;
@@ -54,6 +55,10 @@ impl App {
 
 /// Runs `git-chunk` with its arguments, its own name first, and returns how it ends.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if let Some(prefix) = generated::prefix(&args) {
+        return generated::generate(<Cli as clap::CommandFactory>::command(), prefix);
+    }
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {

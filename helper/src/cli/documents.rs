@@ -1,11 +1,13 @@
 //! Completion scripts and manual pages, made from the command line's own definition.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use clap::CommandFactory as _;
+use clap_complete::Shell;
 
 use super::args::{Cli, Completions, Man};
-use super::exit::Failure;
+use super::exit::{Code, Failure};
 use super::report::Report;
 
 /// The completion script of `git-e2ee` for a shell.
@@ -41,6 +43,62 @@ pub fn man_of(mut root: clap::Command, directory: &Path) -> Result<Report, Failu
         text,
         serde_json::json!({"command": "man", "files": written}),
     ))
+}
+
+/// The prefix of `PROGRAM --generate PREFIX`, which those ask who make packages of the programs.
+pub fn prefix(args: &[OsString]) -> Option<&Path> {
+    match args {
+        [_, option, prefix] if option == "--generate" => Some(Path::new(prefix)),
+        _ => None,
+    }
+}
+
+/// `git-remote-e2ee`, which has no command line for people, as its manual page describes it.
+pub fn remote_helper() -> clap::Command {
+    clap::Command::new("git-remote-e2ee")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Lets Git use remotes whose URL begins with e2ee::")
+        .long_about(
+            "Git starts this program by itself for URLs that begin with e2ee::, in git clone, git fetch, git push and \
+             git ls-remote. It has to be on PATH. To set such a remote up, or to use it without Git, see git-e2ee(1).",
+        )
+}
+
+/// Writes completions for bash, zsh and fish and the manual pages of a program below a prefix, where the packages of
+/// systems have them, and says so or why not.
+pub fn generate(root: clap::Command, prefix: &Path) -> Code {
+    let name = root.get_name().to_owned();
+    match generate_below(root, prefix) {
+        Ok(report) => report.code,
+        Err(failure) => failure.report(&name),
+    }
+}
+
+fn generate_below(root: clap::Command, prefix: &Path) -> Result<Report, Failure> {
+    let folder = |relative: &str| -> Result<std::path::PathBuf, Failure> {
+        let path = prefix.join(relative);
+        std::fs::create_dir_all(&path)
+            .map_err(|error| Failure::failed(format!("cannot make {}: {error}", path.display())))?;
+        Ok(path)
+    };
+    let name = root.get_name().to_owned();
+    // A program without options has nothing to complete.
+    if root.get_subcommands().next().is_some() {
+        for (shell, relative, file) in [
+            (Shell::Bash, "share/bash-completion/completions", name.clone()),
+            (Shell::Zsh, "share/zsh/vendor-completions", format!("_{name}")),
+            (
+                Shell::Fish,
+                "share/fish/vendor_completions.d",
+                format!("{name}.fish"),
+            ),
+        ] {
+            let path = folder(relative)?.join(file);
+            std::fs::write(&path, completions_of(root.clone(), shell).text)
+                .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
+        }
+    }
+    man_of(root, &folder("share/man/man1")?)
 }
 
 fn write_pages(
@@ -87,6 +145,47 @@ mod tests {
                 assert!(report.text.contains(word), "{shell}: {command}");
             }
         }
+    }
+
+    #[test]
+    fn everything_below_a_prefix() {
+        let folder = tempfile::tempdir().unwrap();
+        let prefix = folder.path().join("usr");
+        for command in [Cli::command(), remote_helper()] {
+            assert_eq!(generate(command, &prefix), Code::Done);
+        }
+        let share = prefix.join("share");
+        for (file, words) in [
+            ("bash-completion/completions/git-e2ee", "git-e2ee"),
+            ("zsh/vendor-completions/_git-e2ee", "#compdef git-e2ee"),
+            ("fish/vendor_completions.d/git-e2ee.fish", "complete -c git-e2ee"),
+            ("man/man1/git-e2ee-push.1", "Examples"),
+            ("man/man1/git-remote-e2ee.1", "has to be on PATH"),
+        ] {
+            let text = std::fs::read_to_string(share.join(file)).unwrap();
+            assert!(text.contains(words), "{file}");
+        }
+        assert!(!share.join("bash-completion/completions/git-remote-e2ee").exists());
+        let args = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(prefix_of(&args(&["p", "--generate", "x"])), Some("x".into()));
+        for words in [
+            &["p"][..],
+            &["p", "--generate"],
+            &["p", "push", "--generate"],
+            &["p", "--generate", "x", "y"],
+        ] {
+            assert_eq!(prefix_of(&args(words)), None, "{words:?}");
+        }
+        // Below a file there is no folder.
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        assert_eq!(
+            generate(remote_helper(), &folder.path().join("file")),
+            Code::Failed
+        );
+    }
+
+    fn prefix_of(args: &[OsString]) -> Option<std::path::PathBuf> {
+        prefix(args).map(Path::to_owned)
     }
 
     #[test]

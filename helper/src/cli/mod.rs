@@ -46,6 +46,10 @@ use report::Report;
 
 /// Runs `git-e2ee` with its arguments, its own name first, and returns how it ends.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if let Some(prefix) = documents::prefix(&args) {
+        return documents::generate(<Cli as clap::CommandFactory>::command(), prefix);
+    }
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {

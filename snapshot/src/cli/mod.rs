@@ -31,6 +31,10 @@ const PROGRAM: &str = "rivet";
 
 /// Runs `rivet` with its arguments, its own name first, and returns how it ends.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if let Some(prefix) = documents::prefix(&args) {
+        return documents::generate(Cli::command(), prefix);
+    }
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
