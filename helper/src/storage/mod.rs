@@ -12,11 +12,13 @@
 pub mod carrier;
 pub mod directory;
 mod error;
+mod recovery;
 
 use std::io::{Read, Write};
 use std::time::SystemTime;
 
 pub use error::{Error, Kind};
+pub use recovery::{Heads, MOST_COMMITS, Recovery};
 
 use crate::protocol::ContentId;
 
@@ -57,6 +59,11 @@ pub trait Storage: Send + Sync {
         None
     }
 
+    /// When the head was moved last, as far as the place knows. Nothing vouches for it either.
+    fn last_moved(&self) -> Option<SystemTime> {
+        None
+    }
+
     /// The stored size of a pack in bytes; [`Error::Absent`] where there is none.
     fn pack_size(&self, id: &ContentId) -> Result<u64, Error>;
 
@@ -83,6 +90,14 @@ pub trait Storage: Send + Sync {
     /// [`Error::HeadChanged`] tells both ids. After [`Error::Uncertain`] the head names `new`, but may not survive a
     /// power cut.
     fn swap_head(&self, expected: Option<&ContentId>, new: &ContentId) -> Result<(), Error>;
+
+    /// The place as it is now, however damaged, for `git-e2ee recover` alone.
+    fn recovery(&self) -> Result<Box<dyn Recovery>, Error> {
+        Err(Error::Refused {
+            store: self.describe(),
+            reason: "nothing can be recovered there".to_owned(),
+        })
+    }
 }
 
 /// A pack on its way into a store. Dropping it unfinished leaves nothing behind.

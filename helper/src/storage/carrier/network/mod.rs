@@ -15,7 +15,7 @@ use ingot_engine::durable::Fs;
 use ingot_engine::store::Store;
 use ingot_engine::transport;
 
-pub use cache::root as cache_root;
+pub use cache::{folder_of as cache_folder, root as cache_root};
 
 use super::super::Error;
 use super::outer::{Outer, Purpose, Upload};
@@ -92,6 +92,10 @@ impl Outer for Network {
     fn look(&self, purpose: Purpose) -> Result<Snapshot, Error> {
         let mut session = self.shared.session();
         session.look(&self.shared, purpose)
+    }
+
+    fn look_back(&self) -> Result<Snapshot, Error> {
+        self.shared.session().look_back(&self.shared)
     }
 
     fn bring(&self, snapshot: &Snapshot, blobs: &[ObjectId]) -> Result<Arc<Store>, Error> {
