@@ -8,6 +8,7 @@
 pub mod capture;
 pub mod chunks;
 pub mod engine;
+pub mod generations;
 pub mod measure;
 pub mod probe;
 pub mod remote;
