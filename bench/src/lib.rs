@@ -11,6 +11,7 @@ pub mod counts;
 pub mod engine;
 pub mod environment;
 pub mod gcrypt;
+pub mod generations;
 pub mod halves;
 pub mod measure;
 pub mod page;

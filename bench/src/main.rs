@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use ingot_bench::{
-    capture, chunks, counts, engine, halves, probe, remote, report::Report, synthetic, tables,
+    capture, chunks, counts, engine, generations, halves, probe, remote, report::Report, synthetic, tables,
 };
 
 /// Measures Ingot beside plain Git and other peers. Run it with nothing else running.
@@ -59,6 +59,39 @@ enum Rows {
         /// One-line pushes in each round.
         #[arg(long, default_value_t = 7)]
         tiny: usize,
+        /// Prints every run as JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
+    /// One-line pushes and fetches, and a fresh clone, of stores with many generations.
+    Generations {
+        /// The folder of `git-e2ee` and `git-remote-e2ee` to measure; the default is this program's own.
+        #[arg(long)]
+        binaries: Option<PathBuf>,
+        /// Generations of the stores.
+        #[arg(long, value_delimiter = ',', default_value = "10,1000,5000")]
+        counts: Vec<usize>,
+        /// Stores on a branch of a bare repository instead of in a folder.
+        #[arg(long)]
+        carrier: bool,
+        /// Pushes and fetches of each store, in turns; medians are reported.
+        #[arg(long, default_value_t = 9)]
+        rounds: usize,
+        /// Prints every run as JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
+    /// One-line pushes and fetches of stores with many readers.
+    Readers {
+        /// The folder of `git-e2ee` and `git-remote-e2ee` to measure; the default is this program's own.
+        #[arg(long)]
+        binaries: Option<PathBuf>,
+        /// Readers of the stores.
+        #[arg(long, value_delimiter = ',', default_value = "2,100")]
+        counts: Vec<usize>,
+        /// Pushes and fetches of each store, in turns; medians are reported.
+        #[arg(long, default_value_t = 9)]
+        rounds: usize,
         /// Prints every run as JSON instead of the table.
         #[arg(long)]
         json: bool,
@@ -188,7 +221,7 @@ fn main() -> ExitCode {
 
 fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
     let mut report = Report::default();
-    let mut base = "git";
+    let mut base = String::from("git");
     let json = match rows {
         Rows::Remote {
             source,
@@ -233,7 +266,38 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
                 tiny,
                 &mut report,
             )?;
-            base = "half";
+            base = "half".to_owned();
+            json
+        }
+        Rows::Generations {
+            binaries,
+            counts,
+            carrier,
+            rounds,
+            json,
+        } => {
+            let storage = match carrier {
+                true => remote::Storage::Carrier,
+                false => remote::Storage::Directory,
+            };
+            generations::run(&own(binaries)?, storage, &counts, rounds, &mut report)?;
+            base = counts
+                .first()
+                .map(|count| format!("{count:>6}"))
+                .unwrap_or_default();
+            json
+        }
+        Rows::Readers {
+            binaries,
+            counts,
+            rounds,
+            json,
+        } => {
+            generations::readers(&own(binaries)?, &counts, rounds, &mut report)?;
+            base = counts
+                .first()
+                .map(|count| format!("{count:>6}"))
+                .unwrap_or_default();
             json
         }
         Rows::Engine { source, rounds, json } => {
@@ -280,10 +344,10 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             if huge > 0 {
                 capture::huge(&rivet, huge, &mut report)?;
             }
-            base = "cp";
+            base = "cp".to_owned();
             if !json && !capture::missing().is_empty() {
                 let missing = capture::missing().join(", ");
-                return Ok(format!("{}\nNot installed: {missing}", report.table(base)));
+                return Ok(format!("{}\nNot installed: {missing}", report.table(&base)));
             }
             json
         }
@@ -294,7 +358,7 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
     Ok(if json {
         serde_json::to_string_pretty(&report)?
     } else {
-        report.table(base)
+        report.table(&base)
     })
 }
 

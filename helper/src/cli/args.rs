@@ -98,6 +98,8 @@ pub enum Command {
     Log(Log),
     /// Show who could read what
     Audit(Audit),
+    /// Find out what is left of a damaged store, and put a head in place of a wrong one
+    Recover(Recover),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Write manual pages into a folder
@@ -400,9 +402,42 @@ pub struct Doctor {
     /// The store.
     #[command(flatten)]
     pub store: StoreOf,
-    /// Remove files that interrupted pushes left in a store in a folder, if nobody has written to them for a day
+    /// Remove files that interrupted pushes left in a store in a folder, if nobody has written to them for a day, and what
+    /// is kept on this machine and damaged
     #[arg(long)]
     pub remove_stale: bool,
+}
+
+/// Finds out what is left of a store.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Changes nothing in the store unless --publish is given, and then only in place of a head that is provably wrong: with a new
+generation after the base, which has its branches and tags. What was published after the base is given up, so ask the other
+devices first. In a folder the base is what this clone has seen last; a Git repository remembers what came after.
+
+Examples:
+  git-e2ee recover                        What is wrong, and what could be done
+  git-e2ee recover --publish              Go on from the newest genuine generation that a Git repository remembers
+  git-e2ee recover --publish --accept-stale-floor --storage /mnt/store --key FILE")]
+pub struct Recover {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreOf,
+    /// Configured remote whose memory of the store counts, where the store is named in another way
+    #[arg(long, value_name = "NAME")]
+    pub remote_name: Option<OsString>,
+    /// Put a new generation in place of the wrong head
+    #[arg(long)]
+    pub publish: bool,
+    /// Candidate to continue, in place of the newest
+    #[arg(long, value_name = "ID", requires = "publish")]
+    pub base: Option<String>,
+    /// Give up the generations after the base
+    #[arg(long, requires = "publish")]
+    pub discard_newer: bool,
+    /// Give up what was published after what this clone has seen, which a folder does not remember
+    #[arg(long, requires = "publish")]
+    pub accept_stale_floor: bool,
 }
 
 /// Shows what happened.

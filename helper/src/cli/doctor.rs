@@ -1,6 +1,8 @@
 //! `doctor`: is everything in order here and at the store, and what to do where it is not. Changes nothing, but for stale
 //! files that it is asked to remove.
 
+mod local;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -129,9 +131,14 @@ fn examine(app: &App, args: &Doctor, found: &Found, findings: &mut Vec<Finding>)
     let usable = key.trouble.is_none();
     findings.push(key);
     findings.extend(kept(found, url));
+    findings.extend(local::known(found, url, args.remove_stale));
+    findings.extend(local::cache(found, url));
     if usable {
         match found.open(url) {
-            Ok(place) => findings.push(store(app, &place)),
+            Ok(place) => {
+                findings.push(store(app, &place));
+                findings.push(local::clock(place.storage().last_moved()));
+            }
             Err(failure) => findings.push(Finding::trouble("store", &failure)),
         }
     }
@@ -202,7 +209,9 @@ fn kept(found: &Found, url: &StorageUrl) -> Vec<Finding> {
 
 /// The store, as every command sees it.
 fn store(app: &App, place: &Place) -> Finding {
-    let view = match place.remote(&app.display).members(&place.key_file) {
+    let remote = place.remote(&app.display);
+    // A clone that returns reads what is new; here, whether the rest is still there is a question too.
+    let view = match remote.members(&place.key_file).and_then(|_| remote.history()) {
         Ok(view) => view,
         Err(error) => return Finding::trouble("store", &error.into()),
     };

@@ -183,7 +183,8 @@ impl From<remote::Error> for Failure {
         }
         let next = match code {
             Code::NoStore if matches!(error, remote::Error::Vanished { .. }) => Some(
-                "find out what became of it: is the disk mounted, was it moved? A copy of it may be put back",
+                "find out what became of it: is the disk mounted, was it moved? A copy of it may be put back; \
+                 git-e2ee recover tells what is left",
             ),
             Code::NoStore => Some(
                 "check the path, or make a store with: git-e2ee init (a folder) or git-e2ee carrier-init (a Git repository)",
@@ -192,9 +193,10 @@ impl From<remote::Error> for Failure {
             Code::CannotOpen => Some(
                 "use the right key, or ask an administrator of the store for the role or to add this device",
             ),
-            Code::Integrity => {
-                Some("nothing of it was used; ask whoever keeps the storage, and compare with another device")
-            }
+            Code::Integrity => Some(
+                "nothing of it was used; ask whoever keeps the storage, and compare with another device; git-e2ee \
+                     recover tells what is left",
+            ),
             Code::Interrupted => Some("the same command again finishes the job"),
             Code::Done | Code::Failed | Code::Usage | Code::Partial | Code::Secret | Code::KeyLocked => None,
         };
@@ -218,11 +220,11 @@ fn alarm_step(error: &remote::Error) -> Option<&'static str> {
         remote::Error::State(state::Error::Alarm { alarm, .. }) => match alarm {
             Alarm::RolledBack { .. } => {
                 "nothing of it was used; ask whoever manages the storage whether an old copy was put back: what is \
-                 missing there is still in clones that have fetched it"
+                 missing there is still in clones that have fetched it; git-e2ee recover tells what is left"
             }
             Alarm::Forked { .. } => {
                 "nothing of it was used; two histories exist: compare generation and id with the other devices \
-                 (git-e2ee log) before anybody pushes"
+                 (git-e2ee log, git-e2ee recover) before anybody pushes"
             }
             Alarm::RootChanged { .. } => {
                 "nothing of it was used; another repository is stored there: check the location, and ask whoever \

@@ -24,6 +24,7 @@ pub mod messages;
 pub mod place;
 pub mod progress;
 pub mod push;
+pub mod recover;
 pub mod ref_edits;
 pub mod refspec;
 pub mod remote_helper;
@@ -100,6 +101,7 @@ fn run(app: &App, command: Command) -> Result<Report, Failure> {
         Command::Doctor(args) => doctor::run(app, &args),
         Command::Log(args) => history::log(app, &args),
         Command::Audit(args) => history::audit(app, &args),
+        Command::Recover(args) => recover::run(app, &args),
         Command::Completions(args) => documents::completions(&args),
         Command::Man(args) => documents::man(&args),
     }

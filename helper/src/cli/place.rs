@@ -183,7 +183,12 @@ fn identity(url: &StorageUrl, repository: Option<&Repository>, base: &Path) -> R
     }
 }
 
-fn address(url: &GitUrl, repository: Option<&Repository>, direction: Direction) -> Result<Address, Failure> {
+/// The address that a URL of a Git repository leads to, by the settings of `repository`.
+pub fn address(
+    url: &GitUrl,
+    repository: Option<&Repository>,
+    direction: Direction,
+) -> Result<Address, Failure> {
     with_config(repository, |config| {
         Address::resolve(url.secret_text(), config, direction)
     })

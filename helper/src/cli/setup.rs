@@ -333,9 +333,9 @@ fn report(
     pushed: Report,
 ) -> Result<Report, Failure> {
     let place = found.open(url)?;
-    let status = place.remote(&app.display).status(None)?;
-    let mut size = status.stored;
-    for generation in status.view.chain().generations() {
+    let view = place.remote(&app.display).history()?;
+    let mut size = view.chain().stored_bytes();
+    for generation in view.chain().generations() {
         let manifest = place.storage().manifest(generation.id());
         size = size.saturating_add(manifest.map_or(0, |bytes| bytes.len() as u64));
     }

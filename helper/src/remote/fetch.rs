@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use gix::object::Kind as ObjectKind;
 use gix_hash::ObjectId;
-use ingot_engine::import::{Connectivity, Import, Limits, PublishedPack};
+use ingot_engine::import::{self, Connectivity, Import, Limits, PublishedPack};
+use ingot_engine::pack::index;
 
 use super::told::Opening;
-use super::{Error, Local, Remote, View, refnames};
+use super::{Error, Local, Remote, View, joined, refnames};
 use crate::counted::Counted;
 use crate::protocol::ContentId;
 use crate::protocol::manifest::PackDescriptor;
@@ -61,7 +62,7 @@ impl Remote<'_> {
             && self.is_behind(memory, &view)
             && self.is_connected(memory, &view, local)
         {
-            memory.record(view.state())?;
+            self.record(memory, view.state(), &view)?;
         }
         Ok(view)
     }
@@ -73,14 +74,14 @@ impl Remote<'_> {
 
     /// Brings everything that the references of the store need into the repository.
     pub fn fetch(&self, local: &Local<'_>, options: FetchOptions) -> Result<Fetched, Error> {
-        let (view, mut memory) = self.look()?;
+        let (mut view, mut memory) = self.look()?;
         if view.refs().is_empty() {
             return Ok(Fetched::nothing(view));
         }
         view.check_format(local.format())?;
         if self.is_connected_or_false(memory.as_ref(), &view, local) {
             if let Some(memory) = &mut memory {
-                memory.record(view.state())?;
+                self.record(memory, view.state(), &view)?;
             }
             return Ok(Fetched::nothing(view));
         }
@@ -88,17 +89,18 @@ impl Remote<'_> {
             .as_ref()
             .and_then(|memory| memory.state())
             .and_then(|state| state.imported_generation);
-        let all: Vec<&PackDescriptor> = view.chain().packs().collect();
-        let new: Vec<&PackDescriptor> = all
-            .iter()
-            .copied()
-            .filter(|pack| imported.is_none_or(|imported| pack.generation > imported))
-            .collect();
         let frontier = frontier(memory.as_ref(), local);
+        if view.packs_after(imported).is_none() {
+            view = self.whole(view, &mut memory)?;
+        }
+        let new = view.packs_after(imported).unwrap_or_default();
+        let is_part = (new.len() as u64) < view.chain().pack_count();
         let first = self.import(&view, &new, &frontier, local, options);
         let (brought, published) = match first {
             // What was imported once can be gone again (`git gc --prune`), so all that is remembered is a hint.
-            Err(Error::Missing { .. }) if new.len() < all.len() || !frontier.is_empty() => {
+            Err(Error::Missing { .. }) if is_part || !frontier.is_empty() => {
+                view = self.whole(view, &mut memory)?;
+                let all: Vec<&PackDescriptor> = view.chain().packs().collect();
                 self.import(&view, &all, &[], local, options)?
             }
             other => other?,
@@ -107,12 +109,12 @@ impl Remote<'_> {
         if let Some(memory) = &mut memory {
             let mut state = view.state();
             state.packs = brought.ids.iter().copied().collect();
-            if let Err(error) = memory.record(state) {
+            if let Err(error) = self.record(memory, state, &view) {
                 // The caller is told of the error, not of these files.
                 for keep in keep {
                     let _ = self.fs.unlink(&keep);
                 }
-                return Err(error.into());
+                return Err(error);
             }
         }
         Ok(Fetched {
@@ -133,7 +135,7 @@ impl Remote<'_> {
         options: FetchOptions,
     ) -> Result<(Brought, Vec<PublishedPack>), Error> {
         let mut import = local.begin_import(self.threads, Arc::clone(&self.fs))?;
-        let brought = self.take_packs(view, packs, &mut import)?;
+        let brought = self.take_packs(view, packs, &mut import, Joining::Small)?;
         let tips: Vec<ObjectId> = view.refs().values().copied().collect();
         self.require_complete(&import, view, &tips, frontier)?;
         let published = import.publish(options.keep)?;
@@ -160,23 +162,62 @@ impl Remote<'_> {
         view: &View,
         packs: &[&PackDescriptor],
         import: &mut Import,
+        joining: Joining,
     ) -> Result<Brought, Error> {
         let mut brought = Brought::default();
         self.expect(packs);
         let total = super::view::sum(packs.iter().map(|pack| pack.plaintext_size));
         let opening = Opening::new(self.progress, "Decrypting and indexing", total);
+        let mut next = packs;
+        while !next.is_empty() {
+            let count = match joining {
+                Joining::Small => joined::together(next).min(next.len()),
+                Joining::None => 1,
+            };
+            let (group, rest) = next.split_at(count.max(1));
+            next = rest;
+            if group.len() > 1
+                && let Some(pack) = self.joined(view, group)?
+            {
+                match import.add_pack(&mut pack.as_slice(), &Limits::default(), &opening) {
+                    Ok(info) => {
+                        opening.opened(super::view::sum(group.iter().map(|pack| pack.plaintext_size)));
+                        brought.objects += u64::from(info.objects);
+                        brought.bytes +=
+                            super::view::sum(group.iter().map(|pack| super::view::stored_size(pack)));
+                        brought.ids.extend(group.iter().map(|pack| pack.id));
+                        continue;
+                    }
+                    // One by one, what is wrong is told of the one with which it is.
+                    Err(import::Error::Pack(index::Error::Interrupted)) => return Err(Error::Interrupted),
+                    Err(_) => {}
+                }
+            }
+            self.take_each(view, group, import, &opening, &mut brought)?;
+        }
+        self.progress.end();
+        Ok(brought)
+    }
+
+    fn take_each(
+        &self,
+        view: &View,
+        packs: &[&PackDescriptor],
+        import: &mut Import,
+        opening: &Opening<'_>,
+        brought: &mut Brought,
+    ) -> Result<(), Error> {
         for pack in packs {
             let stream = self.opened(view, pack)?;
             opening.next(pack.plaintext_size);
             let mut stream = Counted::new(stream, |bytes| opening.opened(bytes));
-            let info = import.add_pack(&mut stream, &Limits::default(), &opening);
+            let info = import.add_pack(&mut stream, &Limits::default(), opening);
             let info = info.map_err(|source| Error::from_import(pack.id, source))?;
             brought.objects += u64::from(info.objects);
             brought.bytes += super::view::stored_size(pack);
             brought.ids.push(pack.id);
         }
-        self.progress.end();
-        Ok(brought)
+        Ok(())
     }
 
     /// Tells the store what will be read.
@@ -233,6 +274,15 @@ impl Remote<'_> {
         let frontier = frontier(memory, local);
         local.is_connected(&tips, &frontier, self.threads, self.progress)
     }
+}
+
+/// Whether packs are taken in as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joining {
+    /// Each by itself, so that each has to be complete in itself.
+    None,
+    /// Many small ones as one.
+    Small,
 }
 
 /// Packs that went into an import.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use ingot_engine::durable::{self, Fs};
 
 use super::{Error, View};
+use crate::protocol::ContentId;
 use crate::protocol::invitation::{self, Invitation};
 use crate::state::{self, Observed, State};
 
@@ -87,7 +88,17 @@ impl Floor {
             path: self.path.clone(),
             alarm,
         })?;
+        // What was verified on a chain stays so on all that continue it.
+        let known = view.chain().since();
+        if known.is_some_and(|known| known.proven() == Some(&self.id())) {
+            return Ok(());
+        }
         let verified: Result<(), invitation::Error> = self.invitation.verify(view.chain());
         Ok(verified?)
+    }
+
+    /// The name of the invitation: the SHA-256 of its record.
+    pub(super) fn id(&self) -> ContentId {
+        ContentId::of(&self.invitation.to_json())
     }
 }

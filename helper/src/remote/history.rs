@@ -133,9 +133,9 @@ pub struct Stored {
 }
 
 impl Remote<'_> {
-    /// The store, verified and compared with what is remembered.
+    /// The store with all its generations, verified and compared with what is remembered.
     pub fn history(&self) -> Result<View, Error> {
-        Ok(self.look()?.0)
+        Ok(self.look_whole()?.0)
     }
 
     /// What storage says of one of the manifests.

@@ -132,8 +132,7 @@ impl Remote<'_> {
                 if whole { after.generation() } else { imported }
             });
         }
-        memory.record(state)?;
-        Ok(())
+        self.record(memory, state, after)
     }
 }
 

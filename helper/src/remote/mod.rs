@@ -10,9 +10,11 @@ mod fetch;
 mod floor;
 pub mod history;
 mod init;
+mod joined;
 mod local;
 mod members;
 mod push;
+pub mod recover;
 pub mod refnames;
 pub mod rejection;
 mod rotate;
@@ -42,8 +44,9 @@ pub use verify::Verified;
 pub use view::View;
 
 use crate::flock::Patience;
-use crate::protocol::{ContentId, DeviceKey, chain};
-use crate::state::{self, Alarm, Continuity, Owner};
+use crate::protocol::chain::{self, Known};
+use crate::protocol::{ContentId, DeviceKey};
+use crate::state::{self, Alarm, Continuity, Owner, State};
 use crate::storage::Storage;
 
 /// Where a repository remembers what it has seen of a store.
@@ -104,6 +107,21 @@ impl Seen {
     }
 }
 
+/// How far back a chain is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// To what is known.
+    New,
+    /// To its beginning.
+    Whole,
+}
+
+/// The newest manifest that was verified before.
+fn pinned(memory: Option<&Continuity>) -> Option<(u64, ContentId)> {
+    let state = memory.and_then(Continuity::state);
+    state.map(|state| (state.generation, state.head_id))
+}
+
 impl Remote<'_> {
     /// The store as it is now, compared with what is remembered of it, and the memory, locked.
     fn look(&self) -> Result<(View, Option<Continuity>), Error> {
@@ -153,10 +171,17 @@ impl Remote<'_> {
     }
 
     fn view_at(&self, head: &ContentId, memory: &mut Option<Continuity>) -> Result<View, Error> {
-        // What this clone verified before has not to be proved again.
-        let pinned = memory.as_ref().and_then(Continuity::state);
-        let verified = pinned.map(|state| (state.generation, state.head_id));
-        self.view_since(head, memory, verified)
+        // What this clone verified before has not to be proved, nor read again.
+        let verified = pinned(memory.as_ref());
+        let view = self.read(head, memory.as_ref(), verified, Extent::New)?;
+        self.accept(view, memory)
+    }
+
+    /// The same with all generations.
+    fn look_whole(&self) -> Result<(View, Option<Continuity>), Error> {
+        let (view, mut memory) = self.look()?;
+        let view = self.whole(view, &mut memory)?;
+        Ok((view, memory))
     }
 
     /// The store and the memory, with everything proved that can be, whatever was proved before.
@@ -164,21 +189,36 @@ impl Remote<'_> {
         self.seen.forget();
         let mut memory = self.remember()?;
         let head = View::head_of(self.storage)?;
-        let view = self.view_since(&head, &mut memory, None)?;
+        let view = self.read(&head, memory.as_ref(), None, Extent::Whole)?;
+        let view = self.accept(view, &mut memory)?;
         Ok((view, memory))
     }
 
-    fn view_since(
+    /// The view of `head`, as far back as is wanted; not compared with anything yet.
+    fn read(
         &self,
         head: &ContentId,
-        memory: &mut Option<Continuity>,
+        memory: Option<&Continuity>,
         verified: Option<(u64, ContentId)>,
+        extent: Extent,
     ) -> Result<View, Error> {
-        let view = match self.seen.at(head) {
-            Some(view) => view,
-            None => View::read_since(self.storage, head, self.key, verified)
-                .map_err(|error| self.explain(error, head, memory.as_ref()))?,
-        };
+        let enough = |view: &View| extent == Extent::New || view.chain().is_whole();
+        if let Some(view) = self.seen.at(head).filter(enough) {
+            return Ok(view);
+        }
+        let explain = |error| self.explain(error, head, memory);
+        if extent == Extent::New
+            && let Some(known) = memory.and_then(|memory| self.known(memory))
+            && let Some(view) =
+                View::read_onto(self.storage, head, self.key, &known, verified).map_err(explain)?
+        {
+            return Ok(view);
+        }
+        View::read_since(self.storage, head, self.key, verified).map_err(explain)
+    }
+
+    /// Compares a view with what is remembered. Nothing of it is used before.
+    fn accept(&self, view: View, memory: &mut Option<Continuity>) -> Result<View, Error> {
         self.seen.remember(&view);
         if let Some(memory) = memory {
             memory.check(&view.observed(&|number| view.id_at(number)))?;
@@ -186,7 +226,48 @@ impl Remote<'_> {
         if let Some(floor) = &self.floor {
             floor.check(&view)?;
         }
+        // Where nothing was known of the pinned head, it is from now on.
+        if let Some(memory) = memory
+            && view.chain().is_whole()
+            && memory.state().is_some_and(|state| state.head_id == *view.head())
+            && self.known(memory).is_none()
+        {
+            self.keep(memory, &view);
+        }
         Ok(view)
+    }
+
+    /// What is known of the chain up to the pin, if it tells all that a command needs.
+    fn known(&self, memory: &Continuity) -> Option<Arc<Known>> {
+        let known = memory.known()?;
+        let tells_all = |floor: &Floor| known.proven() == Some(&floor.id());
+        self.floor.as_ref().is_none_or(tells_all).then(|| Arc::new(known))
+    }
+
+    /// Remembers a state that `view` led to, and then what is known of the chain, for which nothing has to be read next
+    /// time.
+    fn record(&self, memory: &mut Continuity, state: State, view: &View) -> Result<(), Error> {
+        let old = memory.state().map(|state| state.head_id);
+        memory.record(state)?;
+        if old != Some(*view.head()) {
+            self.keep(memory, view);
+        }
+        Ok(())
+    }
+
+    fn keep(&self, memory: &Continuity, view: &View) {
+        let proven = self.floor.as_ref().map(Floor::id);
+        memory.keep(&Known::of(view.chain(), proven));
+    }
+
+    /// The same view with everything that it holds, for what needs more than the newest generations.
+    fn whole(&self, view: View, memory: &mut Option<Continuity>) -> Result<View, Error> {
+        if view.chain().is_whole() {
+            return Ok(view);
+        }
+        let verified = pinned(memory.as_ref());
+        let whole = self.read(view.head(), memory.as_ref(), verified, Extent::Whole)?;
+        self.accept(whole, memory)
     }
 
     /// Why a head cannot be opened, by what is known of the store: one that could be opened before was rolled back or

@@ -223,9 +223,8 @@ impl Remote<'_> {
         let imported = old.and_then(|old| old.imported_generation);
         let packs_up_to_date = before
             .chain()
-            .packs()
-            .next_back()
-            .is_none_or(|newest| imported.is_some_and(|imported| imported >= newest.generation));
+            .newest_pack()
+            .is_none_or(|newest| imported.is_some_and(|imported| imported >= newest));
         if verified == *before.refs() && local.is_complete()? {
             state.verified_refs = after.refs().clone();
             if packs_up_to_date {
@@ -234,8 +233,7 @@ impl Remote<'_> {
         } else {
             state.verified_refs = verified;
         }
-        memory.record(state)?;
-        Ok(())
+        self.record(memory, state, after)
     }
 }
 

@@ -60,8 +60,7 @@ impl Remote<'_> {
     pub fn status(&self, local: Option<(&Local<'_>, &[(String, ObjectId)])>) -> Result<Status, Error> {
         let (view, _memory) = self.look()?;
         let packs = view.chain().pack_count();
-        let sizes = view.chain().packs().map(super::view::stored_size);
-        let stored = super::view::sum(sizes);
+        let stored = view.chain().stored_bytes();
         let here: BTreeMap<&str, ObjectId> = local
             .map_or(&[][..], |(_, refs)| refs)
             .iter()

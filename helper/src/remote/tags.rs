@@ -26,10 +26,9 @@ impl Remote<'_> {
         }
         let state = memory.as_ref().and_then(|memory| memory.state());
         let imported = state.and_then(|state| state.imported_generation);
-        let new = view
-            .chain()
-            .packs()
-            .filter(|pack| imported.is_none_or(|imported| pack.generation > imported));
+        let Some(new) = view.packs_after(imported) else {
+            return Ok(None);
+        };
         let mut bytes = 0u64;
         for pack in new {
             bytes = bytes.saturating_add(pack.plaintext_size);

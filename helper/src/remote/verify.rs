@@ -5,6 +5,7 @@ use std::io::Read as _;
 use gix_hash::ObjectId;
 use ingot_engine::import::{self, Import};
 
+use super::fetch::Joining;
 use super::told::Opening;
 use super::{Error, Remote, View};
 use crate::protocol::manifest::PackDescriptor;
@@ -43,7 +44,7 @@ impl Remote<'_> {
         })
     }
 
-    fn open_all(&self, view: &View, packs: &[&PackDescriptor]) -> Result<Option<u64>, Error> {
+    pub(super) fn open_all(&self, view: &View, packs: &[&PackDescriptor]) -> Result<Option<u64>, Error> {
         let total = super::view::sum(packs.iter().map(|pack| pack.plaintext_size));
         let opening = Opening::new(self.progress, "Verifying packs", total);
         self.expect(packs);
@@ -68,7 +69,8 @@ impl Remote<'_> {
         Ok(None)
     }
 
-    fn rebuild(&self, view: &View, packs: &[&PackDescriptor]) -> Result<u64, Error> {
+    /// Rebuilds all objects in a temporary folder, and requires that every reference is complete.
+    pub(super) fn rebuild(&self, view: &View, packs: &[&PackDescriptor]) -> Result<u64, Error> {
         let room = tempfile::Builder::new()
             .prefix("ingot-verify-")
             .tempdir()
@@ -79,7 +81,7 @@ impl Remote<'_> {
             ..import::Options::default()
         };
         let mut import = Import::begin(room.path(), format, options)?;
-        let brought = self.take_packs(view, packs, &mut import)?;
+        let brought = self.take_packs(view, packs, &mut import, Joining::None)?;
         let tips: Vec<ObjectId> = view.refs().values().copied().collect();
         self.require_complete(&import, view, &tips, &[])?;
         Ok(brought.objects)

@@ -1,9 +1,10 @@
 //! A store at one moment: its chain, verified, and its references, ready for Git.
 
-use gix_hash::ObjectId;
+use std::sync::Arc;
 
 use super::decide::Refs;
 use super::{Error, refnames};
+use crate::protocol::chain::Known;
 use crate::protocol::manifest::PackDescriptor;
 use crate::protocol::{Chain, ContentId, DeviceKey, pack_stream, refs};
 use crate::state::{Observed, State};
@@ -54,9 +55,22 @@ impl View {
         View::of(Chain::read_since(|id| storage.manifest(id), head, key, verified)?)
     }
 
+    /// The same without what is known already; `None` where that does not fit.
+    pub(super) fn read_onto(
+        storage: &dyn Storage,
+        head: &ContentId,
+        key: &DeviceKey,
+        known: &Arc<Known>,
+        verified: Option<(u64, ContentId)>,
+    ) -> Result<Option<View>, Error> {
+        Chain::read_onto(|id| storage.manifest(id), head, key, known, verified)?
+            .map(View::of)
+            .transpose()
+    }
+
     /// The view of a chain that was verified already.
     pub(super) fn of(chain: Chain) -> Result<View, Error> {
-        let head_format = refs::check(chain.refs())?;
+        refs::check(chain.refs())?;
         let mut refs = Refs::new();
         for (name, value) in chain.refs() {
             refs.insert(name.clone(), refs::object_id(name, value)?);
@@ -71,18 +85,7 @@ impl View {
             }
         }
         // A store whose branches are all deleted still holds packs of one format.
-        let earlier = || {
-            let values = chain
-                .generations()
-                .iter()
-                .rev()
-                .flat_map(|generation| generation.ref_changes());
-            let value = values
-                .filter_map(|change| change.before.as_deref().or(change.after.as_deref()))
-                .next()?;
-            ObjectId::from_hex(value.as_bytes()).ok().map(|id| id.kind())
-        };
-        let format = head_format.or_else(earlier);
+        let format = chain.format();
         Ok(View { chain, refs, format })
     }
 
@@ -116,9 +119,17 @@ impl View {
         self.chain.head().id()
     }
 
-    /// The manifest of a generation.
+    /// The manifest of a generation, also of one that is not held.
     pub(super) fn id_at(&self, number: u64) -> Option<ContentId> {
-        self.chain.generation(number).map(|generation| *generation.id())
+        self.chain.manifest_at(number)
+    }
+
+    /// The packs of all generations after `imported`, or of all; `None` where the view does not reach so far back.
+    pub(super) fn packs_after(&self, imported: Option<u64>) -> Option<Vec<&PackDescriptor>> {
+        let first = self.chain.first_held();
+        let reaches = first == 0 || imported.is_some_and(|imported| imported.saturating_add(1) >= first);
+        let new = |pack: &&PackDescriptor| imported.is_none_or(|imported| pack.generation > imported);
+        reaches.then(|| self.chain.packs().filter(new).collect())
     }
 
     pub(super) fn observed<'a>(&self, id_at: &'a dyn Fn(u64) -> Option<ContentId>) -> Observed<'a> {

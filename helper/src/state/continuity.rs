@@ -1,5 +1,6 @@
 //! The state of one store in one clone.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,9 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::file::{self, Error, StateFile};
 use super::place::{self, Owner};
-use super::{Observed, State};
+use super::rejected::{self, Rejected};
+use super::{Observed, State, known};
 use crate::flock::{FileLock, Patience};
 use crate::protocol::RepositoryRoot;
+use crate::protocol::chain::Known;
 
 /// The state of one store in one clone, locked while this value lives.
 ///
@@ -152,12 +155,21 @@ impl Continuity {
 
     /// The newest generation that this repository has seen in the store, under any name.
     pub fn newest_generation(&self) -> Option<u64> {
+        Some(self.newest()?.generation)
+    }
+
+    /// The newest state that this repository has seen the store in, under any name.
+    pub fn newest(&self) -> Option<&State> {
         let floor = self.floor.as_ref().and_then(|floor| floor.file.state());
         self.state()
             .into_iter()
             .chain(floor)
-            .map(|state| state.generation)
-            .max()
+            .max_by_key(|state| state.generation)
+    }
+
+    /// Notes a head that was found to be wrong, for people who look into it later.
+    pub fn reject(&self, rejected: Rejected) -> Result<(), Error> {
+        rejected::add(&*self.fs, self.path(), rejected)
     }
 
     /// Requires that an authenticated history continues what is remembered. Call it before anything of the history is
@@ -192,10 +204,31 @@ impl Continuity {
             }
         }
         // Last, so that it never knows more than the state that this operation goes by.
+        // The packs are a hint for the former alone, and many in the end.
+        let newer = State {
+            packs: BTreeSet::new(),
+            ..newer
+        };
         match &mut self.floor {
             Some(floor) => floor.file.record(&*self.fs, newer),
             None => Ok(()),
         }
+    }
+
+    /// What is known of the chain up to the pin; see [`Known`]. It may end below the pin, where a process ended between
+    /// writing the two, but never above it.
+    pub fn known(&self) -> Option<Known> {
+        let state = self.state()?;
+        let known = known::read(self.path())?;
+        let fits = known.generation() < state.generation
+            || known.generation() == state.generation && *known.head() == state.head_id;
+        fits.then_some(known)
+    }
+
+    /// Keeps what is known of the chain up to the pin. Call it after the pin was recorded. Where it cannot be kept, more
+    /// is read next time.
+    pub fn keep(&self, known: &Known) {
+        known::write(&*self.fs, self.path(), known);
     }
 
     /// Writes down which store the main file is about, before it is.

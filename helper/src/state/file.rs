@@ -102,7 +102,7 @@ pub(super) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Error> {
 
 /// Mode bits before the umask. Who may look into a clone is for its owner to say.
 const FOLDER_MODE: u32 = 0o777;
-const FILE_MODE: u32 = 0o666;
+pub(super) const FILE_MODE: u32 = 0o666;
 
 /// Writes a small file durably, making its folder.
 pub(super) fn write(fs: &dyn Fs, path: &Path, text: &[u8]) -> Result<(), Error> {

@@ -11,9 +11,11 @@
 mod continuity;
 mod file;
 mod json;
+mod known;
 pub mod names;
 mod pin;
 mod place;
+mod rejected;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +23,11 @@ use gix_hash::ObjectId;
 
 pub use continuity::{Continuity, set_aside};
 pub use file::{AdminPin, Error, load};
+pub use known::path_for as known_file;
 pub use names::DeviceNames;
 pub use pin::{Alarm, Observed};
 pub use place::{Owner, state_file};
+pub use rejected::Rejected;
 
 use crate::protocol::{ContentId, RepositoryRoot};
 

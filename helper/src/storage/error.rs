@@ -11,7 +11,7 @@ use crate::flock;
 use crate::protocol::ContentId;
 
 /// The two kinds of immutable things in a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A manifest.
     Manifest,

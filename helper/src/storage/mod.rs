@@ -12,6 +12,7 @@
 pub mod carrier;
 pub mod directory;
 mod error;
+mod recovery;
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use std::time::SystemTime;
 
 pub use error::{Error, Kind};
 use ingot_engine::progress::Progress;
+pub use recovery::{Heads, MOST_COMMITS, Recovery};
 
 use crate::protocol::ContentId;
 
@@ -60,6 +62,11 @@ pub trait Storage: Send + Sync {
 
     /// When a manifest was stored, as far as the place knows. Nothing vouches for it: it is for people to look at.
     fn manifest_time(&self, _id: &ContentId) -> Option<SystemTime> {
+        None
+    }
+
+    /// When the head was moved last, as far as the place knows. Nothing vouches for it either.
+    fn last_moved(&self) -> Option<SystemTime> {
         None
     }
 
@@ -121,6 +128,14 @@ pub trait Storage: Send + Sync {
     /// [`Error::HeadChanged`] tells both ids. After [`Error::Uncertain`] the head names `new`, but may not survive a
     /// power cut.
     fn swap_head(&self, expected: Option<&ContentId>, new: &ContentId) -> Result<(), Error>;
+
+    /// The place as it is now, however damaged, for `git-e2ee recover` alone.
+    fn recovery(&self) -> Result<Box<dyn Recovery>, Error> {
+        Err(Error::Refused {
+            store: self.describe(),
+            reason: "nothing can be recovered there".to_owned(),
+        })
+    }
 }
 
 /// A generation that is sealed and not published.

@@ -1,5 +1,7 @@
 //! Fetching without Git.
 
+use std::path::Path;
+
 use ingot_testdata::repo::{Format, Repo};
 
 use super::world::{World, commit, sound, text};
@@ -291,4 +293,65 @@ fn a_damaged_store_moves_nothing() {
     assert_eq!(world.git(&clone, &["for-each-ref"]).good(), before);
     std::fs::write(&head, good).unwrap();
     world.e2ee(&clone, &["fetch"]).good();
+}
+
+/// Hundreds of pushes are not hundreds of packs for whoever fetches them at once.
+#[test]
+fn many_small_pushes_come_as_one_pack() {
+    let world = World::new();
+    let source = world.source("vault", Format::Sha1);
+    let push = |args: &[&str]| {
+        let mut all = vec!["push", "-q", "vault"];
+        all.extend_from_slice(args);
+        world.git(source.path(), &all).good();
+    };
+    push(&["main"]);
+    for number in 0..9 {
+        commit(&world, source.path(), &format!("change {number}"));
+        push(&["main"]);
+    }
+    let packs = |clone: &Path| {
+        let names = std::fs::read_dir(clone.join(".git/objects/pack")).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with(".pack")).count()
+    };
+    let clone = world.clone("clone", &[]);
+    assert_eq!(packs(&clone), 1);
+    sound(&world, &clone);
+    let count = |dir: &Path| {
+        world
+            .git(dir, &["rev-list", "--objects", "--count", "main"])
+            .good()
+    };
+    assert_eq!(count(&clone), count(source.path()));
+
+    // Objects that come more than once.
+    for number in 0..5 {
+        world
+            .git(source.path(), &["checkout", "-q", "-B", "topic", "main~3"])
+            .good();
+        commit(&world, source.path(), "the same each time");
+        push(&["-f", "topic"]);
+        push(&["--delete", "topic"]);
+        push(&[&format!("topic:refs/heads/topic-{number}")]);
+    }
+    world.git(&clone, &["fetch", "-q"]).good();
+    world.e2ee(&clone, &["verify", "--full"]).good();
+    world.git(&clone, &["fsck", "--strict", "--no-progress"]).good();
+    let again = world.clone("again", &[]);
+    sound(&world, &again);
+    assert_eq!(
+        world
+            .git(
+                &again,
+                &["for-each-ref", "--format=%(objectname)", "refs/remotes"]
+            )
+            .good(),
+        world
+            .git(
+                &clone,
+                &["for-each-ref", "--format=%(objectname)", "refs/remotes"]
+            )
+            .good(),
+    );
 }

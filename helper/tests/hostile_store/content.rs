@@ -321,7 +321,7 @@ fn the_programs_say_so_with_their_codes() {
     spoilt.set_head(&good.manifests[2]);
     run("rolled back", &spoilt.store, false);
     let spoilt = good.spoil("store");
-    std::fs::write(spoilt.manifest(&good.manifests[1]), "x").unwrap();
+    std::fs::write(spoilt.manifest(good.manifests.last().unwrap()), "x").unwrap();
     run("manifest", &spoilt.store, true);
     let spoilt = good.spoil("store");
     good.publish(

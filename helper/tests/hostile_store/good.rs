@@ -73,13 +73,9 @@ impl Good {
         writer.push(&[writer.change("heads/other", "other")]).unwrap();
         good.arrive(&good.current);
 
-        let view = writer.list().unwrap();
-        good.manifests = view.chain().generations().iter().map(|one| *one.id()).collect();
-        good.packs = view
-            .chain()
-            .packs()
-            .map(|pack| (pack.id, pack.generation))
-            .collect();
+        let chain = good.chain(&good.path("store"));
+        good.manifests = chain.generations().iter().map(|one| *one.id()).collect();
+        good.packs = chain.packs().map(|pack| (pack.id, pack.generation)).collect();
         assert_eq!((good.manifests.len(), good.packs.len()), (5, 4));
         good
     }

@@ -121,3 +121,47 @@ fn a_look_at_everything() {
     let said = doctor(&["--key", "key.json"]);
     assert!(has(&said, "key", "note"), "{}", said.out);
 }
+
+#[test]
+fn what_is_kept_here_and_the_clock() {
+    let world = World::new();
+    let source = world.source("vault", Format::Sha1);
+    let doctor = |more: &[&str]| {
+        let mut args = vec!["doctor", "--json", "vault"];
+        args.extend_from_slice(more);
+        world.e2ee(source.path(), &args)
+    };
+    world.e2ee(source.path(), &["push", "vault", "main"]).good();
+    let said = doctor(&[]);
+    assert!(
+        has(&said, "known chain", "ok") && has(&said, "clock", "ok"),
+        "{}",
+        said.out
+    );
+
+    // What is damaged is told, removed when somebody says so, and made anew by whatever reads the chain next.
+    let kept = source.path().join(".git/git-remote-e2ee/vault/state.chain");
+    std::fs::write(&kept, "x").unwrap();
+    assert!(has(&doctor(&[]), "known chain", "note"));
+    std::fs::write(&kept, "x").unwrap();
+    let said = doctor(&["--remove-stale"]);
+    assert!(
+        has(&said, "known chain", "ok") && said.out.contains("removed"),
+        "{}",
+        said.out
+    );
+    assert!(has(&doctor(&[]), "known chain", "ok"));
+
+    let head = std::fs::File::options()
+        .write(true)
+        .open(world.store.join("HEAD"))
+        .unwrap();
+    head.set_modified(SystemTime::now() + Duration::from_secs(3600))
+        .unwrap();
+    let said = doctor(&[]);
+    assert!(
+        has(&said, "clock", "note") && said.code == Some(0),
+        "{}",
+        said.out
+    );
+}

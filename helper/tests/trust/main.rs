@@ -5,10 +5,15 @@
 mod alarms;
 #[path = "../support/client.rs"]
 mod client;
+#[path = "../support/counting.rs"]
+mod counting;
 mod doctor;
+mod forged_heads;
 mod history;
 mod hostile;
 mod joining;
+mod known;
+mod recover;
 mod returning;
 #[path = "../support/world.rs"]
 mod world;

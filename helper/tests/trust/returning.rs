@@ -1,6 +1,9 @@
 //! A client that returns proves what is new since its pin, and refuses all that one without a pin refuses.
 
 use ingot_engine::durable;
+use std::sync::Arc;
+
+use ingot_helper::protocol::chain::Known;
 use ingot_helper::protocol::{Chain, ContentId, key_file};
 use ingot_helper::storage::Storage;
 use ingot_helper::storage::directory::Directory;
@@ -9,7 +12,7 @@ use ingot_testdata::checker::{Verdict, forged};
 #[test]
 fn wrong_generations_above_the_pin_are_refused_and_those_below_were_before() {
     let temp = tempfile::tempdir().unwrap();
-    let mut refused = 0;
+    let (mut refused, mut onto) = (0, 0);
     for story in forged(temp.path(), &[]) {
         let Ok(store) = Directory::new(&story.store, durable::real()) else {
             continue;
@@ -49,30 +52,42 @@ fn wrong_generations_above_the_pin_are_refused_and_those_below_were_before() {
                 refused += 1;
                 // The parent of the head, as far as the store can be read from there.
                 for entry in parents(&story.store, &store, &key) {
-                    let again = read(Some(entry)).err().map(text);
+                    let pin = (entry.head().number(), *entry.head().id());
+                    let again = read(Some(pin)).err().map(text);
                     assert!(
                         again.is_some(),
                         "{}: accepted above a pin; without: {error}",
                         story.name
                     );
+                    // With what is kept of the chain up to the pin the refusal is the same, or comes from the whole chain.
+                    let known = Arc::new(Known::of(&entry, None));
+                    match Chain::read_onto(|id| store.manifest(id), &head, &key, &known, Some(pin)) {
+                        Ok(Some(_)) => panic!("{}: accepted above what is known", story.name),
+                        Ok(None) => {}
+                        Err(refused) => {
+                            onto += 1;
+                            assert_eq!(Some(text(refused)), again, "{}", story.name);
+                        }
+                    }
                 }
             }
             Err(_) => {}
         }
     }
     assert!(refused > 60, "only {refused} wrong chains");
+    assert!(onto > 60, "only {onto} wrong chains above what was known");
 }
 
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Every manifest of a store that ends a chain that can be read, with its generation: what a client may have pinned.
-fn parents(
+/// Every chain of a store that can be read: what a client may have pinned.
+pub fn parents(
     folder: &std::path::Path,
     store: &Directory,
     key: &ingot_helper::protocol::DeviceKey,
-) -> Vec<(u64, ContentId)> {
+) -> Vec<Chain> {
     let mut found = Vec::new();
     for shelf in std::fs::read_dir(folder.join("manifests")).unwrap() {
         let Ok(entries) = std::fs::read_dir(shelf.unwrap().path()) else {
@@ -84,7 +99,7 @@ fn parents(
                 continue;
             };
             if let Ok(chain) = Chain::read(|id| store.manifest(id), &id, key) {
-                found.push((chain.head().number(), id));
+                found.push(chain);
             }
         }
     }

@@ -84,6 +84,12 @@ impl Error {
         }
     }
 
+    /// Whether the key at hand is one of another repository.
+    pub fn is_foreign(&self) -> bool {
+        use manifest::Error as M;
+        matches!(self, Self::Manifest { source, .. } if matches!(**source, M::ForeignRepository { .. }))
+    }
+
     pub(super) fn rule(id: ContentId, generation: u64, rule: Rule) -> Self {
         Self::Rule {
             id,

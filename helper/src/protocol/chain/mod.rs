@@ -3,8 +3,11 @@
 //! Reading has two passes. The first walks from the head to generation 0, because the key of each manifest is found
 //! in the one after it. The second goes forwards and checks who was allowed to do what, because each policy is
 //! vouched for by the one before. What the first pass keeps of a manifest is small: of the refs only what changed.
+//!
+//! A client that returns reads what is new alone, down to a manifest that it verified before: see [`Known`].
 
 mod error;
+mod known;
 mod read;
 mod rules;
 #[cfg(test)]
@@ -15,9 +18,11 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use error::{Error, Kind, ReadError, Rule};
+pub use known::Known;
 
 use super::crypto::GenerationKey;
 use super::ids::{ContentId, DeviceId, RepositoryRoot};
+use super::keys::DeviceKey;
 use super::manifest::{Authorization, PackDescriptor};
 use super::pack_stream::PackKey;
 use super::policy::{Device, Policy};
@@ -28,6 +33,20 @@ use super::refs::{self, RefChange, RefMap};
 pub fn claims(id: &ContentId, bytes: &[u8]) -> Option<(RepositoryRoot, u64)> {
     let unopened = super::manifest::Unopened::parse(id, bytes).ok()?;
     Some(unopened.claims())
+}
+
+/// The device that claims to have published a manifest, for a report about one that was refused. Nothing vouches for it:
+/// the signature is not looked at. `None` if the manifest does not open with `key`.
+pub fn claimed_signer(id: &ContentId, bytes: &[u8], key: &DeviceKey) -> Option<DeviceId> {
+    let unopened = super::manifest::Unopened::parse(id, bytes).ok()?;
+    let generation_key = unopened.own_key(key).ok()?;
+    Some(unopened.open(generation_key).ok()?.content.signer_device_id)
+}
+
+/// How many envelopes a manifest claims to hold: what opening it costs. 0 if it is no manifest.
+pub fn envelopes(id: &ContentId, bytes: &[u8]) -> usize {
+    let unopened = super::manifest::Unopened::parse(id, bytes);
+    unopened.map_or(0, |unopened| unopened.header.generation_key_envelopes.len())
 }
 
 /// One verified generation.
@@ -90,13 +109,18 @@ impl Generation {
     }
 }
 
-/// A verified repository state: its head, and every generation that led there.
+/// A verified repository state: its head, and the generations that led there: all of them, or those from the one on that
+/// the client knew already.
 #[derive(Clone)]
 pub struct Chain {
     root: RepositoryRoot,
-    /// Oldest first, never empty; element n is generation n.
+    /// Oldest first, never empty, without gaps. The first is generation 0, or the head of `since`, of which the changes
+    /// of refs are not known.
     generations: Vec<Generation>,
+    /// What was verified before.
+    since: Option<Arc<Known>>,
     refs: RefMap,
+    /// Packs of the generations that are held.
     pack_ids: HashSet<ContentId>,
 }
 
@@ -113,14 +137,15 @@ impl Chain {
             .expect("a chain has at least generation 0")
     }
 
-    /// All generations, oldest first.
+    /// The generations that are held, oldest first: all of them if the chain [is whole](Self::is_whole).
     pub fn generations(&self) -> &[Generation] {
         &self.generations
     }
 
-    /// A generation by its number.
+    /// A generation by its number, if it is held.
     pub fn generation(&self, number: u64) -> Option<&Generation> {
-        self.generations.get(usize::try_from(number).ok()?)
+        let index = number.checked_sub(self.first_held())?;
+        self.generations.get(usize::try_from(index).ok()?)
     }
 
     /// The refs at the head.
@@ -128,7 +153,7 @@ impl Chain {
         &self.refs
     }
 
-    /// The refs as they were at an earlier generation.
+    /// The refs as they were at an earlier generation that is held.
     pub fn refs_at(&self, number: u64) -> Option<RefMap> {
         self.generation(number)?;
         let mut refs = self.refs.clone();
@@ -148,24 +173,24 @@ impl Chain {
         &self.head().policy
     }
 
-    /// All packs in the order in which they must be imported.
+    /// The packs of the generations that are held, in the order in which they must be imported.
     pub fn packs(&self) -> impl DoubleEndedIterator<Item = &PackDescriptor> {
         self.generations
             .iter()
             .flat_map(|generation| &generation.new_packs)
     }
 
-    /// Number of packs.
+    /// Number of packs in the whole chain.
     pub fn pack_count(&self) -> u64 {
         self.head().total_packs
     }
 
     /// Whether some generation carries this pack.
     pub fn has_pack(&self, id: &ContentId) -> bool {
-        self.pack_ids.contains(id)
+        self.pack_ids.contains(id) || self.since.as_ref().is_some_and(|known| known.has_pack(id))
     }
 
-    /// What opens a pack of this chain. `None` if the descriptor is not one of this chain's.
+    /// What opens a pack of this chain. `None` if the descriptor is not one of the generations that are held.
     pub fn pack_key(&self, pack: &PackDescriptor) -> Option<PackKey> {
         let generation = self.generation(pack.generation)?;
         let listed = generation.new_packs.get(usize::try_from(pack.ordinal).ok()?)?;

@@ -1,4 +1,6 @@
-//! First pass: from the head to generation 0.
+//! First pass: from the head to generation 0, or to a manifest that is known.
+
+use std::sync::Arc;
 
 use super::super::crypto::GenerationKey;
 use super::super::ids::ContentId;
@@ -6,7 +8,7 @@ use super::super::keys::DeviceKey;
 use super::super::manifest::{Opened, Unopened};
 use super::super::refs::{self, RefChange, RefMap};
 use super::rules::{self, Tip};
-use super::{Chain, Error, ReadError, Rule};
+use super::{Chain, Error, Generation, Known, ReadError, Rule};
 
 /// What the first pass may hold of a chain. A storage that knows a device's public key can invent manifests that
 /// open; this bounds what they cost. An ordinary generation takes about 1 KiB.
@@ -37,8 +39,26 @@ impl Chain {
         key: &DeviceKey,
         verified: Option<(u64, ContentId)>,
     ) -> Result<Self, ReadError<E>> {
-        let (unverified, refs) = walk(fetch, head, key, MAX_RETAINED_BYTES)?;
-        Ok(verify(unverified, refs, verified)?)
+        let walked = walk(fetch, head, key, MAX_RETAINED_BYTES, None)?;
+        Ok(verify(walked.above, walked.refs, verified)?)
+    }
+
+    /// The same without what `known` tells: the manifests from the head down to the one that `known` ends with are read,
+    /// and no others. `None` where the chain does not hold that manifest, or `known` does not fit to it; then nothing
+    /// follows but that the whole chain has to be read.
+    pub fn read_onto<E: std::error::Error + 'static>(
+        fetch: impl FnMut(&ContentId) -> Result<Vec<u8>, E>,
+        head: &ContentId,
+        key: &DeviceKey,
+        known: &Arc<Known>,
+        verified: Option<(u64, ContentId)>,
+    ) -> Result<Option<Self>, ReadError<E>> {
+        let walked = walk(fetch, head, key, MAX_RETAINED_BYTES, Some(known))?;
+        let Some((tip, base)) = walked.base.and_then(|base| Tip::at(base, known)) else {
+            return Ok(None);
+        };
+        let chain = follow(tip, vec![base], walked.above, walked.refs, verified)?;
+        Ok(Some(chain))
     }
 }
 
@@ -67,8 +87,9 @@ impl Chain {
         Ok(Self {
             root,
             generations,
+            since: parent.and_then(|chain| chain.since.clone()),
             refs,
-            pack_ids: tip.into_pack_ids(),
+            pack_ids: tip.into_parts().2,
         })
     }
 }
@@ -80,13 +101,25 @@ fn open_error(id: ContentId) -> impl Fn(super::super::manifest::Error) -> Error 
     }
 }
 
-/// The opened manifests, oldest first, and the refs of the head.
+/// What the first pass found.
+pub(super) struct Walked {
+    /// The manifest that was known already, where the walk came upon it.
+    pub base: Option<Opened>,
+    /// The manifests above it, or all, oldest first.
+    pub above: Vec<Unverified>,
+    /// The refs of the head.
+    pub refs: RefMap,
+}
+
+/// Opens the manifests from the head down. Where something is known, the walk ends at that generation, whatever it meets
+/// there.
 pub(super) fn walk<E: std::error::Error + 'static>(
     mut fetch: impl FnMut(&ContentId) -> Result<Vec<u8>, E>,
     head: &ContentId,
     key: &DeviceKey,
     limit: usize,
-) -> Result<(Vec<Unverified>, RefMap), ReadError<E>> {
+    known: Option<&Known>,
+) -> Result<Walked, ReadError<E>> {
     let mut fetch = |id: &ContentId| {
         let bytes = fetch(id).map_err(|source| ReadError::Storage { id: *id, source })?;
         Unopened::parse(id, &bytes).map_err(|source| ReadError::Chain(open_error(*id)(source)))
@@ -98,7 +131,20 @@ pub(super) fn walk<E: std::error::Error + 'static>(
     let (root, mut retained) = (current.header.repository_root, 0usize);
     let mut newest_first = Vec::new();
     // Generations count down by one to 0, so the walk ends, and no manifest can come twice.
-    while let Some((parent_id, parent_key)) = current.parent.take() {
+    loop {
+        if let Some(known) = known
+            && current.header.generation <= known.generation()
+        {
+            newest_first.reverse();
+            return Ok(Walked {
+                base: (current.id == *known.head()).then_some(current),
+                above: newest_first,
+                refs: head_refs,
+            });
+        }
+        let Some((parent_id, parent_key)) = current.parent.take() else {
+            break;
+        };
         let parent = fetch(&parent_id)?;
         let broken = |rule| Error::rule(parent_id, parent.header.generation, rule);
         if parent.header.repository_root != root {
@@ -125,7 +171,11 @@ pub(super) fn walk<E: std::error::Error + 'static>(
     let ref_changes = refs::changes(&RefMap::new(), &current.refs);
     newest_first.push(keep(current, ref_changes));
     newest_first.reverse();
-    Ok((newest_first, head_refs))
+    Ok(Walked {
+        base: None,
+        above: newest_first,
+        refs: head_refs,
+    })
 }
 
 pub(super) fn keep(mut opened: Opened, ref_changes: Vec<RefChange>) -> Unverified {
@@ -171,21 +221,24 @@ pub(super) fn verify(
     refs: RefMap,
     verified: Option<(u64, ContentId)>,
 ) -> Result<Chain, Error> {
-    let first_unproved = verified
-        .filter(|(number, id)| {
-            let at = usize::try_from(*number).ok().and_then(|at| unverified.get(at));
-            at.is_some_and(|pinned| pinned.opened.id == *id && pinned.opened.header.generation == *number)
-        })
-        .map_or(0, |(number, _)| number.saturating_add(1));
-    let root = unverified
-        .first()
-        .expect("the walk gives at least generation 0")
-        .opened
-        .header
-        .repository_root;
-    let mut tip = Tip::default();
-    let mut generations = Vec::with_capacity(unverified.len());
+    follow(Tip::default(), Vec::new(), unverified, refs, verified)
+}
+
+/// The same for manifests that follow a part of the chain that ends in `tip` and of which `generations` are held.
+fn follow(
+    mut tip: Tip,
+    mut generations: Vec<Generation>,
+    unverified: Vec<Unverified>,
+    refs: RefMap,
+    verified: Option<(u64, ContentId)>,
+) -> Result<Chain, Error> {
+    let is_pinned = |opened: &Opened| verified == Some((opened.header.generation, opened.id));
+    let first_unproved = unverified
+        .iter()
+        .find(|next| is_pinned(&next.opened))
+        .map_or(0, |pinned| pinned.opened.header.generation.saturating_add(1));
     let mut claims = Vec::with_capacity(unverified.len());
+    generations.reserve(unverified.len());
     for next in unverified {
         let (generation, claim) = tip.follow(next)?;
         if generation.number() >= first_unproved {
@@ -195,10 +248,12 @@ pub(super) fn verify(
     }
     // What is left is independent of order, and by far the most work.
     rules::authenticate(&claims)?;
+    let (root, since, pack_ids) = tip.into_parts();
     Ok(Chain {
-        root,
+        root: root.expect("a walk gives at least one manifest"),
         generations,
+        since,
         refs,
-        pack_ids: tip.into_pack_ids(),
+        pack_ids,
     })
 }

@@ -12,14 +12,17 @@ use super::super::ids::{ContentId, DeviceId, Digest, RepositoryRoot};
 use super::super::manifest::{Authorization, Opened};
 use super::super::policy::{Device, Policy};
 use super::read::Unverified;
-use super::{Error, Generation, Rule};
+use super::{Error, Generation, Known, Rule};
 
 /// Where the verified part of a chain ends: all that the next manifest is judged by.
 #[derive(Default)]
 pub(super) struct Tip {
     /// `None` before generation 0.
     head: Option<Head>,
+    /// Packs of the manifests that were followed.
     pack_ids: HashSet<ContentId>,
+    /// What was verified before them.
+    since: Option<Arc<Known>>,
 }
 
 struct Head {
@@ -61,11 +64,61 @@ impl Tip {
         Self {
             head: Some(head),
             pack_ids: chain.pack_ids.clone(),
+            since: chain.since.clone(),
         }
     }
 
-    pub(super) fn into_pack_ids(self) -> HashSet<ContentId> {
-        self.pack_ids
+    /// The tip at the manifest that `known` ends with, and its generation. `None` where the two do not fit together: see
+    /// [`Known`] for what is believed of it.
+    pub(super) fn at(base: Opened, known: &Arc<Known>) -> Option<(Self, Generation)> {
+        let (id, number) = (base.id, base.header.generation);
+        let content = &base.content;
+        let policy = Policy::parse(&known.policy).ok()?;
+        let fits = id == *known.head()
+            && number == known.generation()
+            && base.header.repository_root == known.root
+            && *policy.id() == content.policy_id
+            && policy.generation() == content.policy_generation
+            && *policy.root() == known.root
+            && content.total_pack_count == known.packs.len() as u64
+            && base.new_packs.iter().all(|pack| known.has_pack(&pack.id));
+        if !fits {
+            return None;
+        }
+        let policy = Arc::new(policy);
+        let head = Head {
+            id,
+            number,
+            root: known.root,
+            policy: Arc::clone(&policy),
+            total_packs: content.total_pack_count,
+        };
+        let tip = Self {
+            head: Some(head),
+            pack_ids: base.new_packs.iter().map(|pack| pack.id).collect(),
+            since: Some(Arc::clone(known)),
+        };
+        let generation = Generation {
+            id,
+            number,
+            signer: content.signer_device_id,
+            authorization: content.authorization,
+            policy,
+            ref_changes: Vec::new(),
+            new_packs: base.new_packs,
+            total_packs: content.total_pack_count,
+            key: base.key,
+        };
+        Some((tip, generation))
+    }
+
+    fn has_pack(&self, id: &ContentId) -> bool {
+        self.pack_ids.contains(id) || self.since.as_ref().is_some_and(|known| known.has_pack(id))
+    }
+
+    /// The repository, what was verified before, and the packs of what was followed.
+    pub(super) fn into_parts(self) -> (Option<RepositoryRoot>, Option<Arc<Known>>, HashSet<ContentId>) {
+        (self.head.map(|head| head.root), self.since, self.pack_ids)
     }
 
     /// Checks everything about the next manifest but the claim that is returned, and moves on to it.
@@ -148,11 +201,7 @@ impl Tip {
         if seen != expected {
             return Err(Rule::PackCount { seen, expected });
         }
-        match next
-            .new_packs
-            .iter()
-            .find(|pack| self.pack_ids.contains(&pack.id))
-        {
+        match next.new_packs.iter().find(|pack| self.has_pack(&pack.id)) {
             Some(pack) => Err(Rule::PackReused(pack.id)),
             None => Ok(()),
         }

@@ -23,15 +23,34 @@ enum Node {
     Folder(BTreeMap<BString, Node>),
     /// A folder with just these files.
     Listing(Vec<ObjectId>),
+    /// A folder that exists.
+    Tree(ObjectId),
 }
 
 /// Paths to add.
 #[derive(Debug, Default)]
 pub(super) struct Edit {
     root: BTreeMap<BString, Node>,
+    /// What is in the store's folder now does not stay there.
+    anew: bool,
 }
 
 impl Edit {
+    /// An edit after which the store's folder holds what is added, and nothing else.
+    pub fn anew() -> Edit {
+        Edit {
+            anew: true,
+            ..Edit::default()
+        }
+    }
+
+    /// A thing whose parts a tree lists already.
+    pub fn keep(&mut self, kind: Kind, id: &ContentId, listing: ObjectId) {
+        let id = id.to_hex();
+        self.folder(&[layout::FOLDER, layout::folder_of(kind), &id[..2]])
+            .insert(id.into(), Node::Tree(listing));
+    }
+
     /// The file with the id of the newest manifest.
     pub fn set_head(&mut self, blob: ObjectId) {
         self.folder(&[layout::FOLDER])
@@ -70,20 +89,25 @@ impl Edit {
     /// Writes the trees that change and returns the new root.
     pub fn write(&self, snapshot: &Snapshot, upload: &mut dyn Upload) -> Result<ObjectId, Error> {
         let root = snapshot.tip().map(|tip| tip.tree);
-        merge(snapshot, upload, "", root, &self.root)
+        let kept = |name: &[u8]| !(self.anew && name == layout::FOLDER.as_bytes());
+        merge(snapshot, upload, "", root, &self.root, &kept)
     }
 }
 
-/// A tree with changes.
+/// A tree with changes. Of what is there, names that are not `kept` go.
 fn merge(
     snapshot: &Snapshot,
     upload: &mut dyn Upload,
     path: &str,
     base: Option<ObjectId>,
     changes: &BTreeMap<BString, Node>,
+    kept: &dyn Fn(&[u8]) -> bool,
 ) -> Result<ObjectId, Error> {
     let mut entries: BTreeMap<BString, (u32, ObjectId)> = BTreeMap::new();
     for (mode, name, id) in snapshot.all_entries(path, base)? {
+        if !kept(&name) {
+            continue;
+        }
         if entries.insert(name.clone(), (mode, id)).is_some() {
             return Err(snapshot.corrupt(&format!("{path}/{name}"), "is there twice"));
         }
@@ -102,13 +126,17 @@ fn merge(
                 _ => (layout::FILE, *blob),
             },
             Node::Listing(parts) => (layout::TREE, listing(upload, parts)?),
+            Node::Tree(tree) => (layout::TREE, *tree),
             Node::Folder(changes) => {
                 let base = match there {
                     None => None,
                     Some((layout::TREE, id)) => Some(id),
                     Some(_) => return Err(snapshot.corrupt(&inner, "is not a folder")),
                 };
-                (layout::TREE, merge(snapshot, upload, &inner, base, changes)?)
+                (
+                    layout::TREE,
+                    merge(snapshot, upload, &inner, base, changes, &|_| true)?,
+                )
             }
         };
         entries.insert(name.clone(), entry);

@@ -1,5 +1,8 @@
 //! What is kept of a carrier elsewhere: everything but the parts of packs.
 
+use std::collections::BTreeMap;
+
+use bstr::BString;
 use gix::object::Kind as ObjectKind;
 use gix_hash::ObjectId;
 
@@ -19,14 +22,31 @@ impl Snapshot {
         Ok(self.look_up(folder, layout::HEAD)?.map(|found| found.id))
     }
 
-    /// Blobs of all manifests.
-    pub(super) fn all_manifests(&self) -> Result<Vec<ObjectId>, Error> {
+    /// Blobs of all manifests but those that `older` has in the same place.
+    pub(super) fn new_manifests(&self, older: Option<&Snapshot>) -> Result<Vec<ObjectId>, Error> {
         let mut blobs = Vec::new();
         let Some(manifests) = self.folder_tree(Kind::Manifest)? else {
             return Ok(blobs);
         };
-        for fan_out in self.trees_in(manifests)? {
-            for thing in self.trees_in(fan_out)? {
+        let old_manifests = match older {
+            Some(older) => older.folder_tree(Kind::Manifest)?,
+            None => None,
+        };
+        let trees_of = |tree: Option<ObjectId>| match (older, tree) {
+            (Some(older), Some(tree)) => older.trees_in(tree),
+            _ => Ok(BTreeMap::new()),
+        };
+        let old_fans = trees_of(old_manifests)?;
+        for (name, fan_out) in self.trees_in(manifests)? {
+            let old_fan = old_fans.get(&name).copied();
+            if old_fan == Some(fan_out) {
+                continue;
+            }
+            let old_things = trees_of(old_fan)?;
+            for (name, thing) in self.trees_in(fan_out)? {
+                if old_things.get(&name) == Some(&thing) {
+                    continue;
+                }
                 let path = layout::folder_of(Kind::Manifest);
                 let bytes = self.read_tree(path, thing, layout::LISTING_LIMIT)?;
                 for entry in self.entries(path, &bytes) {
@@ -56,7 +76,7 @@ impl Snapshot {
         if let Some(folder) = self.folder()? {
             self.keep_folders(layout::FOLDER, folder, 4, each)?;
         }
-        let mut blobs = self.all_manifests()?;
+        let mut blobs = self.new_manifests(None)?;
         blobs.extend(self.head_blob()?);
         for blob in blobs {
             let bytes = self.blob(layout::FOLDER, blob, MANIFEST_LIMIT)?;
@@ -86,14 +106,14 @@ impl Snapshot {
         Ok(())
     }
 
-    fn trees_in(&self, tree: ObjectId) -> Result<Vec<ObjectId>, Error> {
+    fn trees_in(&self, tree: ObjectId) -> Result<BTreeMap<BString, ObjectId>, Error> {
         let path = layout::folder_of(Kind::Manifest);
         let bytes = self.read_folder(path, tree)?;
-        let mut trees = Vec::new();
+        let mut trees = BTreeMap::new();
         for entry in self.entries(path, &bytes) {
             let entry = entry?;
             if entry.mode == layout::TREE {
-                trees.push(entry.id.to_owned());
+                trees.insert(entry.name.to_owned(), entry.id.to_owned());
             }
         }
         Ok(trees)

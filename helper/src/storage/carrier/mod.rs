@@ -23,13 +23,14 @@ mod network;
 mod outer;
 mod parts;
 mod policy;
+mod recovery;
 mod snapshot;
 mod staged;
 
 use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use gix::object::Kind as ObjectKind;
 use ingot_engine::durable::Fs;
@@ -38,11 +39,11 @@ use ingot_engine::progress::Progress;
 use ingot_engine::transport::Messages;
 
 pub use layout::{BRANCH, MOST_PARTS, PART, UPLOADS};
-pub use network::{Place as NetworkPlace, cache_root, identity_of as network_identity};
+pub use network::{Place as NetworkPlace, cache_folder, cache_root, identity_of as network_identity};
 pub use outer::{Outcome, Outer, Purpose, Sealed, Upload};
 pub use snapshot::{Snapshot, Tip};
 
-use super::{Error, Kind, Leftover, MANIFEST_LIMIT, RawHead, StagedObject, Storage, Unfinished};
+use super::{Error, Kind, Leftover, MANIFEST_LIMIT, RawHead, Recovery, StagedObject, Storage, Unfinished};
 use crate::protocol::ContentId;
 use edit::Edit;
 use staged::{Pending, Staged};
@@ -345,6 +346,10 @@ impl Storage for Carrier {
             .carefully(Purpose::Read, || self.shared.read_manifest(id))
     }
 
+    fn last_moved(&self) -> Option<SystemTime> {
+        self.shared.snapshot().ok()?.time()
+    }
+
     fn expect_packs(&self, packs: &[(ContentId, u64)]) {
         let Ok(snapshot) = self.shared.snapshot() else {
             return;
@@ -466,5 +471,9 @@ impl Storage for Carrier {
         // The branch has moved, by this hand or another.
         self.shared.state().snapshot = None;
         result
+    }
+
+    fn recovery(&self) -> Result<Box<dyn Recovery>, Error> {
+        Ok(Box::new(recovery::Observed::new(&self.shared)?))
     }
 }

@@ -29,6 +29,11 @@ pub trait Outer: Send + Sync {
     /// The branch as it is now, or, for a push, as it was a moment ago: a push that finds it moved fails. Commit, trees, `HEAD` and manifests of its tip can be read from the snapshot.
     fn look(&self, purpose: Purpose) -> Result<Snapshot, Error>;
 
+    /// The branch as it is now, with the commits and trees of its whole history.
+    fn look_back(&self) -> Result<Snapshot, Error> {
+        self.look(Purpose::Read)
+    }
+
     /// Blobs of the snapshot, which will be read in this order, if at all. What the store does not have then is nowhere.
     fn bring(&self, snapshot: &Snapshot, blobs: &[ObjectId]) -> Result<Arc<Store>, Error>;
 

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bstr::ByteSlice as _;
 use gix_hash::ObjectId;
 use ingot_engine::object::tree::{Entries, Entry};
 use ingot_engine::pack::create;
@@ -73,6 +75,11 @@ impl Snapshot {
     /// Where commits and trees are.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// The carrier in words.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// The hash that names outer objects.
@@ -224,7 +231,7 @@ impl Snapshot {
     }
 
     /// The tree that lists the parts of a thing.
-    fn listing(&self, kind: Kind, id: &ContentId) -> Result<Option<ObjectId>, Error> {
+    pub(super) fn listing(&self, kind: Kind, id: &ContentId) -> Result<Option<ObjectId>, Error> {
         let Some(things) = self.folder_tree(kind)? else {
             return Ok(None);
         };
@@ -330,6 +337,33 @@ impl Snapshot {
             Ok(None) => Err(self.corrupt(path, format!("is missing: there is no object {id}"))),
             Err(error) => Err(self.unreadable(error)),
         }
+    }
+
+    /// The parents of a commit, in their order.
+    pub(super) fn parents(&self, commit: ObjectId) -> Result<Vec<ObjectId>, Error> {
+        let path = layout::BRANCH;
+        let bytes = self.read(path, commit, gix::object::Kind::Commit, layout::FOLDER_LIMIT)?;
+        let mut parents = Vec::new();
+        ingot_engine::object::links::links(gix::object::Kind::Commit, &bytes, self.format(), |link| {
+            if link.kind == Some(gix::object::Kind::Commit) {
+                parents.push(link.id.to_owned());
+            }
+        })
+        .map_err(|_| self.corrupt(path, format!("leads to {commit}, which is no proper commit")))?;
+        Ok(parents)
+    }
+
+    /// When the tip was committed, as it says itself.
+    pub(super) fn time(&self) -> Option<SystemTime> {
+        let commit = self.tip?.commit;
+        let kind = gix::object::Kind::Commit;
+        let bytes = self
+            .read(layout::BRANCH, commit, kind, layout::FOLDER_LIMIT)
+            .ok()?;
+        let line = bytes.lines().find_map(|line| line.strip_prefix(b"committer "))?;
+        let seconds = line.rsplit(|byte| *byte == b' ').nth(1)?;
+        let seconds: u64 = std::str::from_utf8(seconds).ok()?.parse().ok()?;
+        UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
     }
 
     fn tree_of(&self, commit: ObjectId) -> Result<ObjectId, Error> {

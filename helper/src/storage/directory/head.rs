@@ -38,8 +38,7 @@ impl Directory {
                 store: self.name.clone(),
             });
         }
-        let lock = FileLock::acquire(&self.root.join("HEAD.lock"), Patience::silent(LOCK_WAIT))
-            .map_err(|error| Error::from_lock(&self.name, error))?;
+        let lock = self.lock_head()?;
         let actual = match self.read_head()? {
             None => None,
             Some(head) => match head.id() {
@@ -56,6 +55,26 @@ impl Directory {
         self.replace_head(new)?;
         drop(lock);
         Ok(())
+    }
+
+    /// Moves the head from what it was seen to be, which may be anything, to `new`.
+    pub(super) fn move_observed(&self, observed: &RawHead, new: &ContentId) -> Result<(), Error> {
+        let lock = self.lock_head()?;
+        let actual = self.read_head()?;
+        if actual.as_ref() != Some(observed) {
+            return Err(Error::HeadChanged {
+                expected: observed.id(),
+                actual: actual.and_then(|head| head.id()),
+            });
+        }
+        self.replace_head(new)?;
+        drop(lock);
+        Ok(())
+    }
+
+    fn lock_head(&self) -> Result<FileLock, Error> {
+        FileLock::acquire(&self.root.join("HEAD.lock"), Patience::silent(LOCK_WAIT))
+            .map_err(|error| Error::from_lock(&self.name, error))
     }
 
     fn replace_head(&self, new: &ContentId) -> Result<(), Error> {

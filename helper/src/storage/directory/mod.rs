@@ -14,6 +14,7 @@
 
 mod head;
 mod read;
+mod recovery;
 mod remains;
 mod staging;
 mod stale;
@@ -29,7 +30,7 @@ pub(super) use read::canonical_text;
 
 pub use stale::Stale;
 
-use super::{Error, Kind, MANIFEST_LIMIT, RawHead, StagedObject, Storage};
+use super::{Error, Kind, MANIFEST_LIMIT, RawHead, Recovery, StagedObject, Storage};
 use crate::protocol::ContentId;
 
 /// Mode bits before the umask, of folders and of files.
@@ -162,6 +163,11 @@ impl Storage for Directory {
         file.metadata().ok()?.modified().ok()
     }
 
+    fn last_moved(&self) -> Option<SystemTime> {
+        let file = self.open_regular(&self.root.join("HEAD")).ok()??;
+        file.metadata().ok()?.modified().ok()
+    }
+
     fn pack_size(&self, id: &ContentId) -> Result<u64, Error> {
         let (file, path) = self.open_thing(Kind::Pack, id)?;
         let meta = file
@@ -189,5 +195,9 @@ impl Storage for Directory {
 
     fn swap_head(&self, expected: Option<&ContentId>, new: &ContentId) -> Result<(), Error> {
         self.move_head(expected, new)
+    }
+
+    fn recovery(&self) -> Result<Box<dyn Recovery>, Error> {
+        Ok(Box::new(recovery::Observed::new(self)))
     }
 }

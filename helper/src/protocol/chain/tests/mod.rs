@@ -177,7 +177,13 @@ fn memory_is_bounded() {
             .cloned()
             .ok_or(io::Error::from(io::ErrorKind::NotFound))
     };
-    let result = super::read::walk(fetch, repository.chain.head().id(), &repository.founder, 3000);
+    let result = super::read::walk(
+        fetch,
+        repository.chain.head().id(),
+        &repository.founder,
+        3000,
+        None,
+    );
     let Err(ReadError::Chain(Error::TooLarge { limit: 3000, .. })) = result else {
         panic!("not refused")
     };

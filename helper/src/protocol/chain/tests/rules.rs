@@ -187,10 +187,10 @@ fn judged(repository: &Repository, change: impl FnOnce(&mut manifest::Opened)) -
             .ok_or(io::Error::from(io::ErrorKind::NotFound))
     };
     let head = repository.chain.head().id();
-    let walked = super::read::walk(fetch, head, &repository.founder, usize::MAX);
-    let (mut unverified, refs) = walked.unwrap_or_else(|error| panic!("{error}"));
-    change(&mut unverified.last_mut().expect("a chain").opened);
-    match super::read::verify(unverified, refs, None) {
+    let walked = super::read::walk(fetch, head, &repository.founder, usize::MAX, None);
+    let mut walked = walked.unwrap_or_else(|error| panic!("{error}"));
+    change(&mut walked.above.last_mut().expect("a chain").opened);
+    match super::read::verify(walked.above, walked.refs, None) {
         Ok(_) => "accepted".to_owned(),
         Err(Error::Rule { rule, .. }) => rule.to_string(),
         Err(error) => error.to_string(),

@@ -69,11 +69,20 @@ pub fn root() -> Result<PathBuf, Error> {
     Ok(below.join("git-remote-e2ee").join("carrier"))
 }
 
+/// Where the carrier that calls itself `name` is kept below `root`.
+pub fn folder_of(root: &Path, name: &str) -> PathBuf {
+    root.join(format!("{}.ingot", key_of(name)))
+}
+
+fn key_of(name: &str) -> String {
+    ContentId::of(name.trim().trim_end_matches('/').as_bytes()).to_hex()
+}
+
 impl Cache {
     /// The cache for the repository at `url` below `root`.
     pub fn new(root: &Path, url: &str, fs: Arc<dyn Fs>) -> Result<Cache, Error> {
-        let key = ContentId::of(url.trim().trim_end_matches('/').as_bytes()).to_hex();
-        let usual = root.join(format!("{key}.ingot"));
+        let key = key_of(url);
+        let usual = folder_of(root, url);
         let (root, temporary) = match durable::create_dirs(&*fs, &usual, 0o700) {
             Ok(()) => (root.to_owned(), None),
             Err(_) => {

@@ -20,7 +20,7 @@ use ingot_engine::progress::{Progress, Silent};
 use ingot_engine::store::Store;
 use ingot_engine::transport::{self, Command, Push, Status};
 
-pub use cache::root as cache_root;
+pub use cache::{folder_of as cache_folder, root as cache_root};
 
 use super::super::Error;
 use super::layout::UPLOADS;
@@ -168,6 +168,10 @@ impl Outer for Network {
     fn look(&self, purpose: Purpose) -> Result<Snapshot, Error> {
         let mut session = self.shared.session();
         session.look(&self.shared, purpose)
+    }
+
+    fn look_back(&self) -> Result<Snapshot, Error> {
+        self.shared.session().look_back(&self.shared)
     }
 
     fn bring(&self, snapshot: &Snapshot, blobs: &[ObjectId]) -> Result<Arc<Store>, Error> {

@@ -70,6 +70,22 @@ impl Session {
         self.fetch_tip(shared, tip, kept, &store)
     }
 
+    /// The branch as it is now, with all of its history in a spool.
+    pub fn look_back(&mut self, shared: &Shared) -> Result<Snapshot, Error> {
+        let now = self.look(shared, Purpose::Read)?;
+        let Some(tip) = now.tip() else { return Ok(now) };
+        let upload = self.connected(shared)?;
+        let by_blob = upload.offers_filter() && upload.offers_any_want();
+        let request = Fetch {
+            filter: by_blob.then_some("blob:none"),
+            ..Fetch::new(vec![tip.commit])
+        };
+        let spool = self.fetch_into_spool(shared, request, None)?;
+        self.spools.push(spool);
+        let (_, store) = self.open_cache(shared, now.format())?;
+        Snapshot::open(&shared.name, store, Some(tip.commit))
+    }
+
     fn open_cache(
         &self,
         shared: &Shared,
@@ -156,6 +172,7 @@ impl Session {
         store: &Arc<Store>,
     ) -> Result<Snapshot, Error> {
         let format = store.format();
+        let older = have.first().copied();
         let request = Fetch {
             depth: depth_for(&have),
             haves: Haves::Known(have),
@@ -165,7 +182,12 @@ impl Session {
         self.fetch_into_cache(shared, request, store)?;
         let (_, store) = self.open_cache(shared, format)?;
         let snapshot = Snapshot::open(&shared.name, Arc::clone(&store), Some(tip))?;
-        let mut blobs = snapshot.all_manifests()?;
+        // What an older tip had is here already; where it is not after all, reading it will tell.
+        let older =
+            older.and_then(|older| Snapshot::open(&shared.name, Arc::clone(&store), Some(older)).ok());
+        let mut blobs = snapshot
+            .new_manifests(older.as_ref())
+            .or_else(|_| snapshot.new_manifests(None))?;
         blobs.extend(snapshot.head_blob()?);
         blobs.retain(|blob| !store.contains(blob));
         blobs.sort_unstable();
