@@ -9,7 +9,7 @@ use gix_hash::ObjectId;
 use ingot_engine::import::{self, Import};
 use ingot_engine::pack::index::Limits;
 use ingot_engine::progress::Silent;
-use ingot_engine::store::{Cache, Store};
+use ingot_engine::store::{Cache, Options, Store};
 use ingot_engine::walk;
 use ingot_testdata::git;
 use ingot_testdata::repo::{Format, Repo};
@@ -99,6 +99,12 @@ fn the_other_packs_are_read() {
                 };
                 assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
                 assert_eq!(store.packs().len(), 1);
+                let strict = Options {
+                    strict: true,
+                    ..Options::default()
+                };
+                let refused = Store::open_with(&repo.objects(), hash(format), strict).unwrap_err();
+                assert_eq!(refused.to_string(), error.to_string());
                 let (mut cache, mut out) = (Cache::new(0), Vec::new());
                 for id in &old {
                     assert!(store.read_verified(id, &mut cache, &mut out).unwrap().is_some());

@@ -52,6 +52,8 @@ pub struct Options {
     /// Object folders to borrow from, looked into before those that `info/alternates` names; Git takes them from
     /// `GIT_ALTERNATE_OBJECT_DIRECTORIES`.
     pub alternates: Vec<PathBuf>,
+    /// A pack that cannot be used is an error instead of being set aside; for what can be made anew.
+    pub strict: bool,
 }
 
 impl Default for Options {
@@ -59,6 +61,7 @@ impl Default for Options {
         Options {
             object_limit: 4 << 30,
             alternates: Vec::new(),
+            strict: false,
         }
     }
 }
@@ -113,7 +116,10 @@ impl Store {
             source,
         })?;
         let changed = folders(objects, &alternates.folders).map(changed).collect();
-        let Opened { packs, set_aside } = open_packs(objects, &alternates.folders, format)?;
+        let Opened { packs, mut set_aside } = open_packs(objects, &alternates.folders, format)?;
+        if options.strict && !set_aside.is_empty() {
+            return Err(set_aside.swap_remove(0));
+        }
         for error in &set_aside {
             notice::passed_over(error.path().unwrap_or(objects), error);
         }

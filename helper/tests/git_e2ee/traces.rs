@@ -44,18 +44,22 @@ fn a_damaged_pack_is_warned_of_once_and_its_objects_are_refused_by_name() {
             &["push", "store", &format!("{lost}:refs/heads/lost")],
         )
         .bad(&[text(&pack)]);
-    assert!(said.err.contains(&lost), "{}", said.err);
+    let all = format!("{}{}", said.out, said.err);
+    assert!(all.contains(&lost), "{all}");
 }
 
 #[test]
 fn phases_are_told_on_demand() {
     let world = World::new();
     let repo = world.source("store", Format::Sha1);
+    let commits = std::cell::Cell::new(0);
     let push = |branch: &str, flags: &[&str], environment: &[(&str, &str)]| {
         let mut args = flags.to_vec();
         let target = format!("HEAD:{branch}");
         args.extend(["push", "store", &target]);
-        commit(&world, repo.path(), branch);
+        let number = commits.get() + 1;
+        commits.set(number);
+        commit(&world, repo.path(), &format!("{branch} {number}"));
         world.e2ee_with(repo.path(), &args, environment)
     };
     for quiet in [&[][..], &[("INGOT_TRACE", "0")], &[("INGOT_TRACE", "")]] {

@@ -161,6 +161,7 @@ impl Cache {
         let options = store::Options {
             object_limit: OBJECT_LIMIT,
             alternates: spools.to_vec(),
+            strict: true,
         };
         open_store(&self.objects(), format, options).map(Arc::new)
     }
@@ -254,6 +255,7 @@ pub(super) fn open_store(
 pub(super) fn open_spool(spool: &Path, format: gix_hash::Kind) -> Result<Arc<Store>, Error> {
     let options = store::Options {
         object_limit: OBJECT_LIMIT,
+        strict: true,
         ..store::Options::default()
     };
     open_store(spool, format, options).map(Arc::new)
