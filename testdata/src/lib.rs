@@ -11,6 +11,7 @@ pub mod git;
 pub mod random;
 pub mod repo;
 pub mod serve;
+pub mod terminal;
 pub mod textual;
 
 use std::path::{Path, PathBuf};
