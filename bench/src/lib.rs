@@ -7,9 +7,16 @@
 
 pub mod capture;
 pub mod chunks;
+pub mod counts;
 pub mod engine;
+pub mod environment;
+pub mod gcrypt;
+pub mod halves;
 pub mod measure;
+pub mod page;
 pub mod probe;
 pub mod remote;
 pub mod report;
+pub mod synthetic;
+pub mod tables;
 pub mod workload;

@@ -1,11 +1,13 @@
 //! `ingot-bench`: side-by-side measurements.
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use ingot_bench::{capture, chunks, engine, probe, remote, report::Report};
+use clap::{Args, Parser, Subcommand};
+use ingot_bench::{
+    capture, chunks, counts, engine, halves, probe, remote, report::Report, synthetic, tables,
+};
 
 /// Measures Ingot beside plain Git and other peers. Run it with nothing else running.
 #[derive(Parser)]
@@ -45,6 +47,9 @@ enum Rows {
         /// A repository whose HEAD is pushed.
         #[arg(long)]
         source: PathBuf,
+        /// What the older part of the history has half of.
+        #[arg(long, value_enum, default_value = "bytes")]
+        by: halves::By,
         /// The folder of `git-e2ee` and `git-remote-e2ee` to measure; the default is this program's own.
         #[arg(long)]
         binaries: Option<PathBuf>,
@@ -100,12 +105,57 @@ enum Rows {
         #[arg(long)]
         json: bool,
     },
+    /// All rows of all tools in one run, with a page of charts.
+    Tables(Tables),
+    /// Instructions of the hot loops, counted by valgrind, beside a baseline.
+    Counts {
+        /// The counts to compare with.
+        #[arg(long, default_value = "bench/counts.json")]
+        baseline: PathBuf,
+        /// Makes these counts the baseline.
+        #[arg(long)]
+        update: bool,
+    },
     /// One step of the engine, for other rows to measure.
     #[command(hide = true)]
     Probe {
         #[command(subcommand)]
         step: probe::Step,
     },
+}
+
+#[derive(Args)]
+struct Tables {
+    /// A repository whose HEAD is pushed.
+    #[arg(long, conflicts_with = "synthetic")]
+    source: Option<PathBuf>,
+    /// Makes up a history instead, always the same.
+    #[arg(long)]
+    synthetic: Option<synthetic::Size>,
+    /// The folder of the programs to measure; the default is this program's own.
+    #[arg(long)]
+    binaries: Option<PathBuf>,
+    /// Another folder with `git-e2ee` and `git-remote-e2ee`, measured beside them.
+    #[arg(long)]
+    peer: Option<PathBuf>,
+    /// How often everything is done anew; medians are reported.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// One-line pushes and fetches in each round.
+    #[arg(long, default_value_t = 7)]
+    tiny: usize,
+    /// How many files of 1 KiB a snapshot takes.
+    #[arg(long, default_value_t = 2000)]
+    files: usize,
+    /// Size of the largest chunked file in MiB; 0 leaves it out.
+    #[arg(long, default_value_t = 1024)]
+    huge: usize,
+    /// Measures these groups only.
+    #[arg(long, value_parser = tables::SECTIONS, value_delimiter = ',')]
+    only: Vec<String>,
+    /// The folder for `results.json` and `report.html`.
+    #[arg(long, default_value = "bench-results")]
+    output: PathBuf,
 }
 
 fn main() -> ExitCode {
@@ -154,6 +204,7 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
         }
         Rows::Growth {
             source,
+            by,
             binaries,
             rounds,
             tiny,
@@ -162,6 +213,7 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             remote::growth(
                 &own(binaries)?,
                 &source.canonicalize()?,
+                by,
                 rounds,
                 tiny,
                 &mut report,
@@ -198,6 +250,8 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
             base = "cp";
             json
         }
+        Rows::Tables(arguments) => return all(arguments),
+        Rows::Counts { baseline, update } => return count(&baseline, update),
         Rows::Probe { step } => return probe::run(&step),
     };
     Ok(if json {
@@ -205,6 +259,44 @@ fn run(rows: Rows) -> Result<String, Box<dyn std::error::Error>> {
     } else {
         report.table(base)
     })
+}
+
+/// Everything: the tables on standard output, the rest into a folder.
+fn all(arguments: Tables) -> Result<String, Box<dyn std::error::Error>> {
+    let room = tempfile::TempDir::new()?;
+    let plan = tables::Plan {
+        binaries: own(arguments.binaries)?,
+        own: std::env::current_exe()?,
+        peer: arguments.peer.map(|folder| folder.canonicalize()).transpose()?,
+        source: tables::source(arguments.source, arguments.synthetic, &room)?,
+        rounds: arguments.rounds,
+        tiny: arguments.tiny,
+        files: arguments.files,
+        huge: arguments.huge,
+        only: arguments.only,
+    };
+    let results = tables::run(&plan, &|section| eprintln!("measuring: {section}"))?;
+    results.write(&arguments.output)?;
+    let place = arguments.output.join("report.html");
+    Ok(format!("{}\nReport: {}", results.table(), place.display()))
+}
+
+/// Counts instructions; a warning is all that comes of too many.
+fn count(baseline: &Path, update: bool) -> Result<String, Box<dyn std::error::Error>> {
+    let room = tempfile::TempDir::new()?;
+    let counts = counts::count(&std::env::current_exe()?, room.path())?;
+    if update {
+        std::fs::write(baseline, serde_json::to_string_pretty(&counts)? + "\n")?;
+    }
+    let before: counts::Counts = serde_json::from_slice(&std::fs::read(baseline)?)?;
+    let (text, above) = counts::compare(&counts, &before);
+    if above {
+        eprintln!(
+            "ingot-bench: some loops take more instructions than {} says",
+            baseline.display()
+        );
+    }
+    Ok(text)
 }
 
 /// The folder of the binaries to measure.

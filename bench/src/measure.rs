@@ -45,8 +45,19 @@ pub enum Error {
 /// How often the process tree is looked at.
 const SAMPLE: Duration = Duration::from_millis(2);
 
+/// Most moments that a [`Series`] keeps; a longer run is thinned out evenly.
+const MOMENTS: usize = 128;
+
+/// Memory over time: seconds since the start, and resident memory of all processes together in KiB.
+pub type Series = Vec<(f64, u64)>;
+
 /// Runs `command` to its end.
 pub fn run(command: &mut Command) -> Result<Cost, Error> {
+    watched(command).map(|(cost, _)| cost)
+}
+
+/// Like [`run()`], with the memory over time as well.
+pub fn watched(command: &mut Command) -> Result<(Cost, Series), Error> {
     let program = format!("{command:?}");
     command
         .stdin(Stdio::null())
@@ -65,7 +76,7 @@ pub fn run(command: &mut Command) -> Result<Cost, Error> {
     let output = child.wait_with_output();
     let wall = begin.elapsed().as_secs_f64();
     ended.store(true, Ordering::Relaxed);
-    let (largest, together) = sampler.join().unwrap_or((0, 0));
+    let (largest, series) = sampler.join().unwrap_or_default();
     let output = output.map_err(|source| Error::Start {
         program: program.clone(),
         source,
@@ -76,16 +87,26 @@ pub fn run(command: &mut Command) -> Result<Cost, Error> {
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         });
     }
-    Ok(Cost {
+    let together = series.iter().map(|&(_, sum)| sum).max().unwrap_or(0);
+    let cost = Cost {
         wall,
         largest,
         together,
-    })
+    };
+    Ok((cost, thinned(series)))
 }
 
-/// Watches a process and its descendants until told to stop; returns the peaks of the largest and of the sum.
-fn sample(root: u32, ended: &AtomicBool) -> (u64, u64) {
-    let (mut largest, mut together) = (0, 0);
+/// At most [`MOMENTS`] of the samples: of each stretch of time, the highest.
+fn thinned(series: Series) -> Series {
+    let stretch = series.len().div_ceil(MOMENTS).max(1);
+    let highest = |moments: &[(f64, u64)]| moments.iter().copied().max_by_key(|&(_, sum)| sum);
+    series.chunks(stretch).filter_map(highest).collect()
+}
+
+/// Watches a process and its descendants until told to stop; returns the peak of the largest, and the sums over time.
+fn sample(root: u32, ended: &AtomicBool) -> (u64, Series) {
+    let begin = Instant::now();
+    let (mut largest, mut series) = (0, Series::new());
     while !ended.load(Ordering::Relaxed) {
         let mut sum = 0;
         let mut queue = vec![root];
@@ -106,10 +127,10 @@ fn sample(root: u32, ended: &AtomicBool) -> (u64, u64) {
                 );
             }
         }
-        together = together.max(sum);
+        series.push((begin.elapsed().as_secs_f64(), sum));
         thread::sleep(SAMPLE);
     }
-    (largest, together)
+    (largest, series)
 }
 
 /// A number in KiB from a line of `/proc/<pid>/status`.

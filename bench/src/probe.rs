@@ -6,10 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use ingot_engine::connectivity;
 use ingot_engine::pack::{index, write};
 use ingot_engine::progress::Silent;
 use ingot_engine::repository::Repository;
 use ingot_engine::walk;
+use ingot_helper::protocol::keys::DeviceKey;
+use ingot_helper::protocol::pack_stream::Sealer;
+use ingot_helper::protocol::publication;
 
 /// A step of the engine.
 #[derive(Debug, Clone, Subcommand)]
@@ -30,6 +34,16 @@ pub enum Step {
         pack: PathBuf,
         /// The folder for pack and index.
         into: PathBuf,
+    },
+    /// Checks that everything that HEAD reaches is there; like `git fsck --connectivity-only`.
+    Connect {
+        /// The repository.
+        repository: PathBuf,
+    },
+    /// Encrypts a file as a pack of a store, into nothing.
+    Seal {
+        /// The file.
+        pack: PathBuf,
     },
 }
 
@@ -52,6 +66,25 @@ pub fn run(step: &Step) -> Result<String, Box<dyn std::error::Error>> {
                 &Silent,
             )?;
             Ok(format!("{} objects, {}", indexed.objects, indexed.id))
+        }
+        Step::Connect { repository } => {
+            let repository = Repository::open(repository)?;
+            let head = repository.gix().head_id()?.detach();
+            let question = connectivity::Question {
+                tips: &[head],
+                ..connectivity::Question::default()
+            };
+            let answer = connectivity::check(&repository.store()?, &question, &Silent)?;
+            Ok(format!("{answer:?}"))
+        }
+        Step::Seal { pack } => {
+            let device = DeviceKey::generate(None)?;
+            let chain = publication::genesis(&device)?.into_chain();
+            let writer = publication::Writer::begin(&chain, &device)?;
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            let mut sealer = Sealer::new(io::sink(), &writer.pack_key(), threads)?;
+            io::copy(&mut File::open(pack)?, &mut sealer)?;
+            Ok(format!("{} bytes", sealer.finish()?.0.stored_size))
         }
     }
 }

@@ -7,6 +7,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::gcrypt::Keyring;
+use crate::halves::By;
 use crate::measure::{self, Error};
 use crate::report::Report;
 use crate::workload::{self, Shape};
@@ -18,6 +20,8 @@ pub enum Tool {
     Plain,
     /// A folder that holds `git-e2ee` and `git-remote-e2ee`, under a name, and where they store.
     Encrypted(String, PathBuf, Storage),
+    /// git-remote-gcrypt with the keys of a GnuPG home, and where it stores.
+    Gcrypt(Keyring, Storage),
 }
 
 /// What kind of place the ciphertext goes to.
@@ -34,6 +38,15 @@ impl Tool {
         match self {
             Tool::Plain => "git",
             Tool::Encrypted(name, ..) => name,
+            Tool::Gcrypt(..) => "gcrypt",
+        }
+    }
+
+    /// How many one-line pushes are made at most: a tool that sends everything anew is not waited for so often.
+    fn patience(&self) -> usize {
+        match self {
+            Tool::Gcrypt(..) => 2,
+            _ => usize::MAX,
         }
     }
 }
@@ -85,6 +98,15 @@ impl<'a> Scene<'a> {
                 };
                 measure::run(init.arg("--key").arg(&scene.key))?;
             }
+            Tool::Gcrypt(_, Storage::Directory) => {
+                fs::create_dir(&scene.remote).map_err(|source| Error::Start {
+                    program: scene.remote.display().to_string(),
+                    source,
+                })?;
+            }
+            Tool::Gcrypt(_, Storage::Carrier) => {
+                workload::quietly(&room, &["init", "-q", "--bare", "remote"])?;
+            }
         }
         let url = scene.url();
         for repo in [&scene.source, &scene.follower] {
@@ -104,6 +126,19 @@ impl<'a> Scene<'a> {
             Tool::Encrypted(_, _, Storage::Carrier) => {
                 format!("e2ee::git+file://{}", self.remote.display())
             }
+            Tool::Gcrypt(_, Storage::Directory) => format!("gcrypt::{}", self.remote.display()),
+            Tool::Gcrypt(_, Storage::Carrier) => {
+                format!("gcrypt::file://{}#main", self.remote.display())
+            }
+        }
+    }
+
+    /// The push of `main`.
+    fn push(&self, repo: &Path, remote: &str) -> Command {
+        match self.tool {
+            // It warns and waits for nothing without.
+            Tool::Gcrypt(..) => self.git(repo, &["push", "-q", "--force", remote, "main"]),
+            _ => self.git(repo, &["push", "-q", remote, "main"]),
         }
     }
 
@@ -115,6 +150,9 @@ impl<'a> Scene<'a> {
             let mut folders = vec![folder.clone()];
             folders.extend(std::env::split_paths(&path));
             command.env("PATH", std::env::join_paths(folders).unwrap_or(path));
+        }
+        if let Tool::Gcrypt(keyring, _) = self.tool {
+            command.env("GNUPGHOME", keyring.home());
         }
         command.args(args);
         command
@@ -140,13 +178,13 @@ pub fn run(
             .collect::<Result<Vec<_>, _>>()?;
         for scene in &scenes {
             settle();
-            let cost = measure::run(&mut scene.git(&scene.source, &["push", "-q", "store", "main"]))?;
-            report.add("first push", scene.tool.name(), cost);
+            let cost = measure::watched(&mut scene.push(&scene.source, "store"))?;
+            report.add_watched("first push", scene.tool.name(), cost);
         }
         for scene in &scenes {
             settle();
-            let cost = measure::run(&mut scene.git(&scene.follower, &["fetch", "-q", "store"]))?;
-            report.add("fresh fetch", scene.tool.name(), cost);
+            let cost = measure::watched(&mut scene.git(&scene.follower, &["fetch", "-q", "store"]))?;
+            report.add_watched("fresh fetch", scene.tool.name(), cost);
             let (ours, theirs) = ("refs/remotes/store/main", "refs/heads/main");
             let got = workload::text(&scene.follower, &["rev-parse", ours])?;
             assert_eq!(
@@ -173,14 +211,15 @@ pub fn run(
             .map(|scene| workload::bytes_in(&scene.remote))
             .collect::<Result<_, _>>()?;
         for step in 0..tiny {
-            for scene in &scenes {
+            let patient = || scenes.iter().filter(|scene| step < scene.tool.patience());
+            for scene in patient() {
                 workload::one_line_commit(&scene.source, &format!("{round}-{step}"))?;
             }
-            for scene in &scenes {
-                let cost = measure::run(&mut scene.git(&scene.source, &["push", "-q", "store", "main"]))?;
+            for scene in patient() {
+                let cost = measure::run(&mut scene.push(&scene.source, "store"))?;
                 report.add("one-line push", scene.tool.name(), cost);
             }
-            for scene in &scenes {
+            for scene in patient() {
                 let cost = measure::run(&mut scene.git(&scene.follower, &["fetch", "-q", "store"]))?;
                 report.add("one-line fetch", scene.tool.name(), cost);
             }
@@ -190,7 +229,7 @@ pub fn run(
             report.size(
                 "remote per one-line push",
                 scene.tool.name(),
-                grown / tiny.max(1) as u64,
+                grown / tiny.min(scene.tool.patience()).max(1) as u64,
             );
         }
         for scene in &scenes {
@@ -198,6 +237,7 @@ pub fn run(
         }
         for (row, shape) in [
             ("10 MiB file push", Shape::Large),
+            ("one byte of it, push", Shape::OneByte),
             ("1,000 files push", Shape::Many),
         ] {
             for scene in &scenes {
@@ -205,12 +245,83 @@ pub fn run(
             }
             for scene in &scenes {
                 settle();
-                let cost = measure::run(&mut scene.git(&scene.source, &["push", "-q", "store", "main"]))?;
+                let cost = measure::run(&mut scene.push(&scene.source, "store"))?;
                 report.add(row, scene.tool.name(), cost);
             }
         }
+        for scene in &scenes {
+            care(scene, report)?;
+        }
     }
     Ok(())
+}
+
+/// Checks the store, and lets a second device in, where the tool knows such a thing.
+fn care(scene: &Scene<'_>, report: &mut Report) -> Result<(), Error> {
+    let name = scene.tool.name();
+    settle();
+    match scene.tool {
+        Tool::Plain => {
+            let cost = measure::run(workload::git(&scene.remote).args(["fsck", "--connectivity-only"]))?;
+            report.add("verify", name, cost);
+        }
+        Tool::Encrypted(_, folder, storage) => {
+            let command = |name: &str| {
+                let mut command = Command::new(folder.join("git-e2ee"));
+                command.arg(name);
+                command
+            };
+            let at = |mut command: Command| {
+                match storage {
+                    Storage::Directory => command.arg("--storage").arg(&scene.remote),
+                    Storage::Carrier => command
+                        .arg("--remote")
+                        .arg(format!("git+file://{}", scene.remote.display())),
+                };
+                command.arg("--key").arg(&scene.key);
+                command
+            };
+            if *storage == Storage::Directory {
+                report.add("verify", name, measure::run(&mut at(command("verify")))?);
+            }
+            let (key, public) = (
+                scene.key.with_file_name("second.json"),
+                scene.key.with_file_name("second.pub.json"),
+            );
+            let root = repository_root(&scene.key)?;
+            measure::run(
+                command("keygen")
+                    .args(["--repository-root", &root, "--output"])
+                    .arg(&key),
+            )?;
+            measure::run(
+                command("device-export")
+                    .arg("--key")
+                    .arg(&key)
+                    .arg("--output")
+                    .arg(&public),
+            )?;
+            settle();
+            let cost = measure::run(at(command("device-add")).arg("--device").arg(&public))?;
+            report.add("add a device", name, cost);
+        }
+        Tool::Gcrypt(..) => {}
+    }
+    Ok(())
+}
+
+/// The root that a key file names.
+fn repository_root(key: &Path) -> Result<String, Error> {
+    let failed = |message: String| Error::Failed {
+        program: key.display().to_string(),
+        stderr: message,
+    };
+    let text = fs::read(key).map_err(|err| failed(err.to_string()))?;
+    let json: serde_json::Value = serde_json::from_slice(&text).map_err(|err| failed(err.to_string()))?;
+    match json["repository_root"].as_str() {
+        Some(root) => Ok(root.to_owned()),
+        None => Err(failed("it names no repository root".into())),
+    }
 }
 
 /// Clones anew, and pushes twice from the clone.
@@ -230,7 +341,7 @@ fn after_a_clone(scene: &Scene<'_>, round: usize, report: &mut Report) -> Result
     {
         workload::one_line_commit(&clone, &format!("clone-{round}-{step}"))?;
         settle();
-        let cost = measure::run(&mut scene.git(&clone, &["push", "-q", "origin", "main"]))?;
+        let cost = measure::run(&mut scene.push(&clone, "origin"))?;
         report.add(row, scene.tool.name(), cost);
     }
     // The next rows push from the source, which has to know what was pushed here.
@@ -241,11 +352,12 @@ fn after_a_clone(scene: &Scene<'_>, round: usize, report: &mut Report) -> Result
     )
 }
 
-/// Measures how the costs of the encrypted remote grow: a repository with half of the history of `origin`, and one with
-/// all of it. `binaries` is the folder of the two programs.
+/// Measures how the costs of the encrypted remote grow: a repository with the older half of the history of `origin`, and
+/// one with all of it. `binaries` is the folder of the two programs.
 pub fn growth(
     binaries: &Path,
     origin: &Path,
+    by: By,
     rounds: usize,
     tiny: usize,
     report: &mut Report,
@@ -254,8 +366,11 @@ pub fn growth(
         program: "a temporary folder".into(),
         source,
     })?;
-    let half = workload::half(origin, room.path())?;
+    let half = by.older(origin, room.path())?;
     let all = workload::copy(origin, "HEAD", &room.path().join("all.git"))?;
+    for (name, source) in [("half", &half), ("all", &all)] {
+        report.size("repository", name, workload::bytes_in(source)?);
+    }
     let tool = Tool::Encrypted("ingot".into(), binaries.to_owned(), Storage::Directory);
     for round in 0..rounds {
         for (name, source) in [("half", &half), ("all", &all)] {
@@ -265,15 +380,11 @@ pub fn growth(
             })?;
             let scene = Scene::set(&tool, source, room.path())?;
             settle();
-            let push = ["push", "-q", "store", "main"];
-            report.add(
-                "first push",
-                name,
-                measure::run(&mut scene.git(&scene.source, &push))?,
-            );
+            let cost = measure::run(&mut scene.push(&scene.source, "store"))?;
+            report.add("first push", name, cost);
             for step in 0..tiny {
                 workload::one_line_commit(&scene.source, &format!("{round}-{step}"))?;
-                let cost = measure::run(&mut scene.git(&scene.source, &push))?;
+                let cost = measure::run(&mut scene.push(&scene.source, "store"))?;
                 report.add("one-line push", name, cost);
             }
         }

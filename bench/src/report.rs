@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::measure::Cost;
+use crate::measure::{Cost, Series};
 
 /// All runs of one tool on one row.
 #[derive(Debug, Default, Clone, Serialize)]
@@ -13,8 +13,22 @@ pub struct Runs {
 }
 
 impl Runs {
+    /// Seconds of each run, in the order in which they were made.
+    pub fn walls(&self) -> Vec<f64> {
+        self.costs.iter().map(|cost| cost.wall).collect()
+    }
+
+    /// The shortest and the longest run, in seconds.
+    pub fn range(&self) -> (f64, f64) {
+        let walls = self.walls();
+        (
+            walls.iter().copied().fold(f64::INFINITY, f64::min),
+            walls.iter().copied().fold(0.0, f64::max),
+        )
+    }
+
     /// The median of what `pick` takes from each run.
-    fn median(&self, pick: impl Fn(&Cost) -> f64) -> Option<f64> {
+    pub fn median(&self, pick: impl Fn(&Cost) -> f64) -> Option<f64> {
         let mut values: Vec<f64> = self.costs.iter().map(pick).collect();
         values.sort_by(f64::total_cmp);
         values.get(values.len() / 2).copied()
@@ -27,32 +41,51 @@ pub struct Report {
     rows: Vec<(String, BTreeMap<String, Runs>)>,
     /// In bytes; of several runs, the last.
     sizes: Vec<(String, BTreeMap<String, u64>)>,
+    /// Memory over time; of several runs, the last.
+    series: Vec<(String, BTreeMap<String, Series>)>,
+}
+
+/// What belongs to `row`, made when it is new.
+fn entry<'a, T: Default>(rows: &'a mut Vec<(String, T)>, row: &str) -> &'a mut T {
+    let found = rows.iter().position(|(name, _)| name == row);
+    let at = found.unwrap_or_else(|| {
+        rows.push((row.to_owned(), T::default()));
+        rows.len() - 1
+    });
+    &mut rows[at].1
 }
 
 impl Report {
     /// Adds one run.
     pub fn add(&mut self, row: &str, tool: &str, cost: Cost) {
-        let found = self.rows.iter().position(|(name, _)| name == row);
-        let at = found.unwrap_or_else(|| {
-            self.rows.push((row.to_owned(), BTreeMap::new()));
-            self.rows.len() - 1
-        });
-        self.rows[at]
-            .1
-            .entry(tool.to_owned())
-            .or_default()
-            .costs
-            .push(cost);
+        let runs = entry(&mut self.rows, row).entry(tool.to_owned());
+        runs.or_default().costs.push(cost);
+    }
+
+    /// Adds one run with its memory over time.
+    pub fn add_watched(&mut self, row: &str, tool: &str, (cost, series): (Cost, Series)) {
+        self.add(row, tool, cost);
+        entry(&mut self.series, row).insert(tool.to_owned(), series);
     }
 
     /// Notes how many bytes something takes.
     pub fn size(&mut self, row: &str, tool: &str, bytes: u64) {
-        let found = self.sizes.iter().position(|(name, _)| name == row);
-        let at = found.unwrap_or_else(|| {
-            self.sizes.push((row.to_owned(), BTreeMap::new()));
-            self.sizes.len() - 1
-        });
-        self.sizes[at].1.insert(tool.to_owned(), bytes);
+        entry(&mut self.sizes, row).insert(tool.to_owned(), bytes);
+    }
+
+    /// Rows with the runs of each tool, by name.
+    pub fn rows(&self) -> &[(String, BTreeMap<String, Runs>)] {
+        &self.rows
+    }
+
+    /// Rows of sizes in bytes.
+    pub fn sizes(&self) -> &[(String, BTreeMap<String, u64>)] {
+        &self.sizes
+    }
+
+    /// Memory over time of those rows that keep it.
+    pub fn series(&self) -> &[(String, BTreeMap<String, Series>)] {
+        &self.series
     }
 
     /// A table with the ratio of every tool to `base`.
@@ -67,12 +100,7 @@ impl Report {
                 let Some(wall) = runs.median(|cost| cost.wall) else {
                     continue;
                 };
-                let low = runs
-                    .costs
-                    .iter()
-                    .map(|cost| cost.wall)
-                    .fold(f64::INFINITY, f64::min);
-                let high = runs.costs.iter().map(|cost| cost.wall).fold(0.0, f64::max);
+                let (low, high) = runs.range();
                 let ratio = reference.map_or("-".to_owned(), |base| format!("{:.2}", wall / base));
                 let mib = |pick: fn(&Cost) -> f64| runs.median(pick).unwrap_or(0.0) / 1024.0;
                 text += &format!(

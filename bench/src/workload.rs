@@ -140,13 +140,18 @@ pub fn edit_commit(
 pub enum Shape {
     /// One file of 10 MiB that does not compress.
     Large,
+    /// The same file with one byte changed in its middle.
+    OneByte,
     /// 1,000 files of 1 KiB in one folder, text.
     Many,
 }
 
 /// Commits new files on `main`; `seed` makes their content unlike that of others.
 pub fn files_commit(repo: &Path, shape: Shape, seed: u64) -> Result<(), Error> {
-    let name = format!("bench-{shape:?}-{seed}").to_lowercase();
+    let name = match shape {
+        Shape::Large | Shape::OneByte => format!("bench-large-{seed}"),
+        Shape::Many => format!("bench-many-{seed}"),
+    };
     let folder = repo.join(&name);
     let failed = |source| Error::Start {
         program: folder.display().to_string(),
@@ -155,8 +160,11 @@ pub fn files_commit(repo: &Path, shape: Shape, seed: u64) -> Result<(), Error> {
     fs::create_dir_all(&folder).map_err(failed)?;
     let mut noise = Noise::new(seed);
     match shape {
-        Shape::Large => {
-            let bytes: Vec<u8> = (0..10 << 17).flat_map(|_| noise.next().to_le_bytes()).collect();
+        Shape::Large | Shape::OneByte => {
+            let mut bytes: Vec<u8> = (0..10 << 17).flat_map(|_| noise.next().to_le_bytes()).collect();
+            if shape == Shape::OneByte {
+                bytes[5 << 20] ^= 1;
+            }
             fs::write(folder.join("large.bin"), bytes).map_err(failed)?;
         }
         Shape::Many => {
@@ -206,30 +214,6 @@ pub fn copy(origin: &Path, revision: &str, into: &Path) -> Result<PathBuf, Error
         &["push", "-q", &url, &format!("{revision}:refs/heads/main")],
     )?;
     Ok(into.to_owned())
-}
-
-/// Like [`copy()`], of the commit on the first-parent line of HEAD that has half as many ancestors as HEAD.
-pub fn half(origin: &Path, room: &Path) -> Result<PathBuf, Error> {
-    let count = |revision: &str| -> Result<u64, Error> {
-        let number = text(origin, &["rev-list", "--count", revision])?;
-        Ok(number.parse().unwrap_or(0))
-    };
-    let wanted = count("HEAD")? / 2;
-    let line = text(origin, &["rev-list", "--first-parent", "HEAD"])?;
-    let line: Vec<&str> = line.lines().collect();
-    let (mut low, mut high) = (0, line.len().saturating_sub(1));
-    while low < high {
-        let middle = (low + high) / 2;
-        match count(line[middle])? > wanted {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    copy(
-        origin,
-        line.get(low).copied().unwrap_or("HEAD"),
-        &room.join("half.git"),
-    )
 }
 
 /// A copy of `origin` whose pack has a reachability bitmap.

@@ -12,6 +12,28 @@
 //! | [`repo`] | add, commit, switch, status and the like, without Git |
 //! | [`care`] | collecting, checking, counting, exchanging and converting |
 //! | [`cli`] | the command line of `git-chunk` |
+//!
+//! Where chunks end depends on what is around, so that an insertion moves borders and changes few chunks:
+//!
+//! ```
+//! use std::collections::HashSet;
+//!
+//! let mut bytes: Vec<u8> = (0..2_000_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+//! let chunks = |bytes: &[u8]| {
+//!     let (mut lengths, mut at) = (Vec::new(), 0);
+//!     ingot_chunker::cut::all(bytes, true, &mut lengths);
+//!     let ids = lengths.iter().map(|length| {
+//!         at += length;
+//!         blake3::hash(&bytes[at - length..at])
+//!     });
+//!     ids.collect::<HashSet<_>>()
+//! };
+//! let before = chunks(&bytes);
+//! bytes.insert(0, b'x');
+//! let after = chunks(&bytes);
+//! assert!(before.len() > 50);
+//! assert!(after.difference(&before).count() <= 2);
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use gix_object::Kind;
 use ingot_engine::durable;
 use ingot_engine::durable::testing::{Fault, Faulty, Recording};
 use ingot_engine::import::{Import, Options};
-use ingot_engine::pack::build::{Builder, Content, id_of};
+use ingot_engine::pack::create::{self, Content, Creator, id_of};
 use ingot_testdata::git;
 use ingot_testdata::repo::{Format, Repo};
 
@@ -41,15 +42,21 @@ fn builds(repo: &Repo, format: Format, blobs: &[Vec<u8>]) {
         } else {
             Content::Compressible
         };
-        let id = builder.add(Kind::Blob, blob, content).unwrap();
+        let id = builder.add_whole(Kind::Blob, blob, content).unwrap();
         assert_eq!(id, id_of(kind, Kind::Blob, blob));
-        assert_eq!(builder.add(Kind::Blob, blob, content).unwrap(), id, "twice");
+        assert_eq!(builder.add_whole(Kind::Blob, blob, content).unwrap(), id, "twice");
         ids.push(id);
     }
-    let tree = builder.add(Kind::Tree, b"", Content::Compressible).unwrap();
+    let mut blobs = blobs.to_vec();
+    for length in [0, 1, 100_000, 2_500_000] {
+        let blob = noise(length + 3);
+        ids.push(builder.add_stream(blob.len() as u64, &mut &blob[..]).unwrap());
+        blobs.push(blob);
+    }
+    let tree = builder.add_whole(Kind::Tree, b"", Content::Compressible).unwrap();
     let text = format!("tree {tree}\nauthor a <a> 1 +0000\ncommitter a <a> 1 +0000\n\nx\n");
     let commit = builder
-        .add(Kind::Commit, text.as_bytes(), Content::Compressible)
+        .add_whole(Kind::Commit, text.as_bytes(), Content::Compressible)
         .unwrap();
     let received = import.adopt(builder).unwrap();
     let mut different = ids.clone();
@@ -61,7 +68,7 @@ fn builds(repo: &Repo, format: Format, blobs: &[Vec<u8>]) {
     assert_eq!(published[0].pack.metadata().unwrap().len(), received.bytes);
     repo.git(&["verify-pack", published[0].idx.to_str().unwrap()]);
     repo.git(&["update-ref", "refs/heads/main", &commit.to_string()]);
-    for (id, blob) in ids.iter().zip(blobs) {
+    for (id, blob) in ids.iter().zip(&blobs) {
         let read = git::with_input(repo.path(), &["cat-file", "blob", &id.to_string()], b"");
         assert!(read == *blob, "{id}");
     }
@@ -103,7 +110,7 @@ fn a_power_cut_leaves_nothing_half() {
     let large = noise((1 << 20) + 5);
     let mut import = Import::begin(&objects, gix_hash::Kind::Sha1, options).unwrap();
     let mut builder = import.builder();
-    let id = builder.add(Kind::Blob, &large, Content::Random).unwrap();
+    let id = builder.add_whole(Kind::Blob, &large, Content::Random).unwrap();
     import.adopt(builder).unwrap();
     import.publish(false).unwrap();
     recording.mark("published");
@@ -126,23 +133,71 @@ fn every_failing_call_is_told() {
     for fault in Fault::ALL {
         for at in 1.. {
             let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("x.pack");
             let faulty = Arc::new(Faulty::new(durable::real(), fault, at, false));
-            let result = build(&path, faulty.clone(), &large);
+            let result = build(folder.path(), faulty.clone(), &large);
             if !faulty.failed() {
                 result.unwrap();
                 break;
             }
             let error = result.unwrap_err();
-            assert!(error.to_string().contains("x."), "{error}");
+            let text = error.to_string();
+            assert!(text.contains("x.") || text.contains("tmp_pack_new_"), "{error}");
             assert!(at < 100, "the loop ends");
         }
     }
 }
 
-fn build(path: &Path, fs: Arc<dyn durable::Fs>, blob: &[u8]) -> Result<(), durable::Error> {
-    let mut builder = Builder::new(Arc::clone(&fs), path, gix_hash::Kind::Sha1);
-    builder.add(Kind::Blob, blob, Content::Random)?;
-    let built = builder.finish()?;
-    built.write_index(&*fs, &path.with_extension("idx"), &path.with_extension("rev"))
+fn build(folder: &Path, fs: Arc<dyn durable::Fs>, blob: &[u8]) -> Result<(), durable::Error> {
+    let options = create::Options {
+        buffer: 1 << 20,
+        fs: Arc::clone(&fs),
+        ..create::Options::default()
+    };
+    let mut builder = Creator::in_folder(folder, gix_hash::Kind::Sha1, &options);
+    builder.add_whole(Kind::Blob, blob, Content::Random)?;
+    let built = builder.complete()?;
+    built.write_index(&*fs, &folder.join("x.idx"), &folder.join("x.rev"))
+}
+
+#[test]
+fn a_stream_of_another_length_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let blob = noise(1_000);
+    for size in [0, 999, 1_001, 1 << 40] {
+        let mut builder =
+            Creator::in_folder(folder.path(), gix_hash::Kind::Sha1, &create::Options::default());
+        let error = builder.add_stream(size, &mut &blob[..]).unwrap_err();
+        assert!(matches!(error, create::Error::Length { .. }), "{error}");
+        assert!(matches!(builder.complete(), Err(create::Error::Unfinished)));
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[cfg(target_os = "linux")]
+#[path = "support/limited.rs"]
+mod limited;
+
+/// A part of 512 MiB passes in pieces.
+#[cfg(target_os = "linux")]
+#[test]
+fn large_parts_take_little_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    limited::run("limited_part", folder.path());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "run by large_parts_take_little_memory, with little memory"]
+fn limited_part() {
+    let _peak = limited::hold(16 << 20);
+    let size = 512 << 20;
+    let mut builder = Creator::in_folder(
+        &limited::input(),
+        gix_hash::Kind::Sha1,
+        &create::Options::default(),
+    );
+    builder
+        .add_stream(size, &mut std::io::repeat(7).take(size))
+        .unwrap();
+    assert!(builder.complete().unwrap().bytes > size);
 }

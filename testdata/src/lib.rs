@@ -8,6 +8,7 @@
 
 pub mod checker;
 pub mod git;
+pub mod guide;
 pub mod random;
 pub mod repo;
 pub mod serve;

@@ -46,6 +46,9 @@ pub struct Global {
     /// Report as one JSON object on standard output
     #[arg(long, global = true)]
     pub json: bool,
+    /// Tell on standard error how long each phase of the work took, one JSON object a line
+    #[arg(long, global = true)]
+    pub trace_json: bool,
 }
 
 /// One command.

@@ -64,6 +64,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
         Err(error) => return Failure::usage(usage(&error)).report(PROGRAM),
     };
     let Cli { global, command } = cli;
+    ingot_helper::cli::trace::start(global.trace_json);
     let here = match std::env::current_dir() {
         Ok(here) => here,
         Err(error) => return Failure::from(error).report(PROGRAM),

@@ -12,6 +12,7 @@ use gix_object::Kind;
 use ingot_engine::chunked;
 use ingot_engine::pack::create::{self, Creator, Encoder, Object};
 use ingot_engine::pack::inflate::Level;
+use ingot_engine::phase::Phase;
 use ingot_engine::progress::Progress;
 use ingot_engine::repository::Repository;
 use ingot_engine::store::{Cache, Store};
@@ -113,6 +114,7 @@ pub fn add(
     options: Options,
     progress: &dyn Progress,
 ) -> Result<Summary, Error> {
+    let _phase = Phase::begin("add");
     let mut index = Index::lock(repository)?;
     let _guard = use_chunks(repository)?;
     let store = repository.store()?;

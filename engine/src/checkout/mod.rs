@@ -24,6 +24,7 @@ use gix_hash::ObjectId;
 pub use error::Error;
 
 use crate::durable::{self, Lock};
+use crate::phase::Phase;
 use crate::progress::{Progress, Unit};
 use crate::repository::{Repository, explain};
 
@@ -58,6 +59,7 @@ pub fn checkout(
     work_dir: &Path,
     progress: &dyn Progress,
 ) -> Result<Summary, Error> {
+    let mut phase = Phase::begin("checkout");
     let store = repository.store()?;
     let tree = objects::tree_of(&store, commit)?;
     let options = repository
@@ -72,6 +74,7 @@ pub fn checkout(
         .map_err(|error| durable::Error::new("create folder", work_dir, error))?;
 
     progress.begin("Writing files", Some(index.entries().len() as u64), Unit::Files);
+    phase.objects(index.entries().len() as u64);
     let summary = write::all(repository, &store, &mut index, work_dir, options, progress)?;
     progress.end();
     write_index(index, repository)?;

@@ -2,6 +2,7 @@
 
 use gix_hash::ObjectId;
 
+use crate::phase::Phase;
 use crate::progress::Progress;
 use crate::store::Store;
 use crate::walk::{self, Request};
@@ -45,6 +46,7 @@ pub fn check(
     question: &Question<'_>,
     progress: &dyn Progress,
 ) -> Result<Connectivity, walk::Error> {
+    let _phase = Phase::begin("connect");
     for id in question.frontier {
         if !store.contains(id) {
             return Ok(Connectivity::Missing {

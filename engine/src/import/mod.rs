@@ -28,7 +28,7 @@ pub use publish::PublishedPack;
 use crate::chunked;
 use crate::connectivity::{self, Question};
 use crate::durable::{self, Fs};
-use crate::pack::build::Builder;
+use crate::pack::create::{self, Creator};
 use crate::pack::index::{self, Indexed};
 use crate::progress::Progress;
 use crate::store::{Pack, Store};
@@ -71,6 +71,9 @@ impl std::fmt::Debug for Options {
             .finish_non_exhaustive()
     }
 }
+
+/// Packs of one's own objects up to this length are put together in memory.
+const BUFFER: usize = 1 << 20;
 
 /// What was received with one pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,19 +158,20 @@ impl Import {
         Ok(received)
     }
 
-    /// Begins a pack of objects that the caller has at hand, in quarantine. Only one at a time; see [`Import::adopt`].
-    pub fn builder(&self) -> Builder {
-        Builder::new(
-            Arc::clone(&self.options.fs),
-            &self.quarantine.packs().join("tmp_pack_built"),
-            self.existing.format(),
-        )
+    /// Begins a pack of objects that the caller has at hand, in quarantine; see [`Import::adopt`].
+    pub fn builder(&self) -> Creator {
+        let options = create::Options {
+            buffer: BUFFER,
+            fs: Arc::clone(&self.options.fs),
+            ..create::Options::default()
+        };
+        Creator::in_folder(&self.quarantine.packs(), self.existing.format(), &options)
     }
 
     /// Takes a pack that was made with [`Import::builder`]. Its objects are the caller's own and not looked at, so that
     /// [`Import::check`] does not see what they refer to.
-    pub fn adopt(&mut self, builder: Builder) -> Result<Received, Error> {
-        let built = builder.finish()?;
+    pub fn adopt(&mut self, builder: Creator) -> Result<Received, Error> {
+        let built = builder.complete().map_err(durable::Error::from)?;
         let fs = &*self.options.fs;
         let pack = self.quarantine.packs().join(format!("pack-{}.pack", built.id));
         built.write_index(fs, &pack.with_extension("idx"), &pack.with_extension("rev"))?;

@@ -7,6 +7,7 @@ use gix_hash::ObjectId;
 
 use crate::durable::{self, Context as _, Fs};
 use crate::pack::index::Indexed;
+use crate::store::Pack;
 
 /// A pack that everybody sees now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,7 +111,8 @@ fn keep_file(fs: &dyn Fs, path: &Path, message: &str) -> Result<Option<PathBuf>,
     Ok(Some(path.to_owned()))
 }
 
-/// True if the same pack is there already, whole as far as its length tells, and durable.
+/// True if the same pack is there already, whole as far as lengths, header and checksums tell, and durable. If not, the
+/// new files take the places of those that are there.
 fn is_there(fs: &dyn Fs, pack: &Indexed, target: &Path) -> Result<bool, durable::Error> {
     let length = |path: &Path| match std::fs::metadata(path) {
         Ok(meta) => Ok(Some(meta.len())),
@@ -123,6 +125,10 @@ fn is_there(fs: &dyn Fs, pack: &Indexed, target: &Path) -> Result<bool, durable:
         if length(&theirs)? != length(&ours)? {
             return Ok(false);
         }
+    }
+    let theirs = Pack::open(target, pack.id.kind());
+    if theirs.and_then(|theirs| theirs.data_end()).is_err() {
+        return Ok(false);
     }
     durable::sync_files(
         fs,

@@ -58,6 +58,8 @@ pub fn all_entries<'a>(
 ) -> Result<(), Error> {
     starts.clear();
     short_enough(tree)?;
+    // Modes take some six bytes, names about ten.
+    starts.0.reserve(tree.len() / (id_length + 16));
     let mut at = 0;
     while at < tree.len() {
         starts.0.push(at as u32);
@@ -97,6 +99,7 @@ pub fn changed_entries_from<'a>(
     starts.clear();
     short_enough(result)?;
     let base = &base.0[..];
+    starts.0.reserve(base.len() + 1);
     let (_, _, instructions) = delta::header(delta)?;
     // Where the next entry of the result starts, and where the result of the next instruction does.
     let (mut at, mut written) = (0usize, 0usize);

@@ -1,6 +1,5 @@
 //! Packs: deltas, indexing what comes in, writing what goes out, creating them of new objects.
 
-pub mod build;
 pub mod create;
 pub mod delta;
 pub mod index;

@@ -3,17 +3,22 @@
 //! An optimisation and nothing more: what is absent or damaged is passed over. A repository with shallow commits or
 //! grafts has parents that differ from those in the file; whoever walks decides whether to use it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gix_commitgraph::{GENERATION_NUMBER_INFINITY, Graph};
 use gix_hash::oid;
 
 use super::Store;
+use crate::mapped::Mapped;
+use crate::notice;
+use crate::pack::write::digest::ends_with_checksum;
 
 /// The commit-graph of one object folder, single file or chain.
 pub struct CommitGraph {
     graph: Graph,
     count: u32,
+    /// The file, or the list of the files of a chain.
+    path: PathBuf,
 }
 
 impl std::fmt::Debug for CommitGraph {
@@ -42,9 +47,45 @@ pub struct Damaged;
 impl CommitGraph {
     /// Opens what is below `info` in an object folder. `None` if nothing is there or it cannot be used.
     pub fn open(objects: &Path, format: gix_hash::Kind) -> Option<CommitGraph> {
-        let graph = Graph::from_info_dir(&objects.join("info"), format).ok()?;
+        let info = objects.join("info");
+        let file = ["commit-graph", "commit-graphs/commit-graph-chain"]
+            .map(|name| info.join(name))
+            .into_iter()
+            .find(|path| path.exists())?;
+        let graph = match Graph::from_info_dir(&info, format) {
+            Ok(graph) => graph,
+            Err(error) => {
+                let fault = format!("the commit-graph {} is damaged: {error}", file.display());
+                notice::passed_over(&file, &fault);
+                return None;
+            }
+        };
         let count = graph.num_commits();
-        Some(CommitGraph { graph, count })
+        Some(CommitGraph {
+            graph,
+            count,
+            path: file,
+        })
+    }
+
+    /// True if the content of the files fits the checksums at their ends. Reads all of them; worthwhile before a decision
+    /// that a flipped bit would spoil.
+    pub fn is_intact(&self) -> bool {
+        let intact = |path: &Path| {
+            Mapped::open(path).is_ok_and(|map| ends_with_checksum(&map, self.graph.object_hash()))
+        };
+        match self.path.ends_with("commit-graph") {
+            true => intact(&self.path),
+            false => std::fs::read_to_string(&self.path).is_ok_and(|chain| {
+                let name = |id: &str| self.path.with_file_name(format!("graph-{id}.graph"));
+                chain.lines().all(|id| intact(&name(id)))
+            }),
+        }
+    }
+
+    /// The file that says which files there are, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The number of commits.

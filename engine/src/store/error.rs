@@ -1,7 +1,7 @@
 //! What can go wrong while reading objects.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gix_hash::ObjectId;
 
@@ -105,6 +105,33 @@ pub enum Error {
 }
 
 impl Error {
+    /// The file or folder that it is about; `None` where it is about an object alone.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Error::Io { path, .. }
+            | Error::Index { path, .. }
+            | Error::Pack { path, .. }
+            | Error::Entry { path, .. }
+            | Error::Loose { path, .. }
+            | Error::Mismatch { path, .. }
+            | Error::Collision { path, .. }
+            | Error::TooManyObjects { path } => Some(path),
+            Error::TooLarge { .. } | Error::Sink { .. } => None,
+        }
+    }
+
+    /// True if a file is not there.
+    pub(super) fn is_absence(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// True if it says nothing about the file: there is not enough memory, or too many files are open.
+    pub(super) fn is_exhaustion(&self) -> bool {
+        const EXHAUSTED: [rustix::io::Errno; 2] = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::OutOfMemory
+            || rustix::io::Errno::from_io_error(source).is_some_and(|code| EXHAUSTED.contains(&code)))
+    }
+
     /// True if a copy of the object somewhere else may be sound.
     pub(super) fn is_damage(&self) -> bool {
         matches!(self, Error::Entry { .. } | Error::Pack { .. } | Error::Io { .. })

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use gix_hash::oid;
+use gix_hash::{ObjectId, oid};
 
 use super::Error;
 use crate::mapped::Mapped;
@@ -16,6 +16,9 @@ const FAN_BYTES: usize = 256 * 4;
 const HIGH_BIT: u32 = 1 << 31;
 /// How often a lookup guesses by the value of the id before it bisects.
 const GUESSES: usize = 4;
+
+/// So many lookups ask for memory at once.
+const TOGETHER: usize = 32;
 
 /// Where the tables of an index lie in the file.
 #[derive(Debug, Clone, Copy)]
@@ -165,6 +168,26 @@ impl Index {
             return self.bisect(id, low, high);
         }
         self.search(id)
+    }
+
+    /// Hands the entry of each of several objects to `each`, in their order. After [`Index::prepare`], memory is asked for
+    /// all of them at once instead of one after the other, which is most of what a lookup waits for.
+    pub(crate) fn find_all(&self, ids: &[ObjectId], mut each: impl FnMut(Option<u32>)) {
+        for group in ids.chunks(TOGETHER) {
+            if let Some(Some(fine)) = self.fine.get() {
+                // The number of entries before each slot, then the first id of each slot. What follows lies near.
+                let mut lows = [0u32; TOGETHER];
+                for (low, id) in lows.iter_mut().zip(group) {
+                    *low = fine.before[(prefix(id.as_bytes()) >> fine.shift) as usize];
+                }
+                let mut touched = 0;
+                for &low in lows.iter().filter(|&&low| low < self.len()) {
+                    touched ^= self.id_bytes(low)[0];
+                }
+                std::hint::black_box(touched);
+            }
+            group.iter().for_each(|id| each(self.find(id)));
+        }
     }
 
     /// The entry of an object, known to be one of a few.

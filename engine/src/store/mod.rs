@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use gix_hash::oid;
+use gix_hash::{ObjectId, oid};
 use gix_object::Kind;
 
 pub use bitmap::{Bitmap, Bits};
@@ -36,8 +36,12 @@ pub(crate) use loose::LooseFolders;
 pub use pack::Pack;
 pub use reader::Reader;
 
+use crate::notice;
+
 /// With so many packs or fewer, all data files are opened at once. That keeps them readable while Git repacks.
 const OPENED_EAGERLY: usize = 64;
+/// How often the folders are listed because a pack vanished between the listing and its opening.
+const TRIES: u32 = 4;
 
 /// How a store reads.
 #[derive(Debug, Clone)]
@@ -71,6 +75,8 @@ pub struct Store {
     objects: PathBuf,
     alternates: Vec<PathBuf>,
     ignored_alternates: Vec<PathBuf>,
+    /// Why some packs are not among `packs`.
+    set_aside: Vec<Error>,
     /// Shared with stores that were made from this one.
     packs: Vec<Arc<Pack>>,
     /// When the folders of packs had last changed before they were read.
@@ -86,6 +92,9 @@ pub struct Store {
 impl Store {
     /// Opens the object folder of a repository, with the packs in it and in its alternates. Costs a few system calls for
     /// each pack, whatever its size.
+    ///
+    /// As in Git, a pack that cannot be used, because it is cut off or its index is damaged, does not keep the others
+    /// from being read: see [`Store::set_aside`]. What is nowhere else is then missing.
     pub fn open(objects: &Path, format: gix_hash::Kind) -> Result<Store, Error> {
         Store::open_with(objects, format, Options::default())
     }
@@ -104,17 +113,17 @@ impl Store {
             source,
         })?;
         let changed = folders(objects, &alternates.folders).map(changed).collect();
-        let mut paths = pack_paths(objects)?;
-        for folder in &alternates.folders {
-            paths.extend(pack_paths(folder)?);
+        let Opened { packs, set_aside } = open_packs(objects, &alternates.folders, format)?;
+        for error in &set_aside {
+            notice::passed_over(error.path().unwrap_or(objects), error);
         }
-        let packs = open_packs(&paths, format)?;
         Ok(Store {
             starts: starts_of(&packs, objects)?,
             format,
             objects: objects.to_owned(),
             alternates: alternates.folders,
             ignored_alternates: alternates.ignored,
+            set_aside,
             packs,
             changed,
             lookup: Lookup::default(),
@@ -128,7 +137,10 @@ impl Store {
     pub(crate) fn beneath(&self, objects: &Path) -> Result<Store, Error> {
         let mut alternates = vec![self.objects.clone()];
         alternates.extend_from_slice(&self.alternates);
-        let mut packs = open_packs(&pack_paths(objects)?, self.format)?;
+        // These were made a moment ago, so nothing about them may be wrong.
+        let own = pack_paths(objects)?;
+        let open = |path: &PathBuf| open_pack(path, self.format, own.len());
+        let mut packs = own.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         packs.extend(self.packs.iter().cloned());
         let mut changed = vec![changed(objects)];
         changed.extend_from_slice(&self.changed);
@@ -138,6 +150,7 @@ impl Store {
             objects: objects.to_owned(),
             alternates,
             ignored_alternates: Vec::new(),
+            set_aside: Vec::new(),
             packs,
             changed,
             lookup: Lookup::default(),
@@ -172,6 +185,12 @@ impl Store {
         &self.ignored_alternates
     }
 
+    /// Why packs that lie in the object folders are not read: one error for each. Their objects count as missing unless
+    /// they are somewhere else, too.
+    pub fn set_aside(&self) -> &[Error] {
+        &self.set_aside
+    }
+
     /// How this store reads.
     pub fn options(&self) -> &Options {
         &self.options
@@ -191,6 +210,15 @@ impl Store {
     /// position.
     pub fn find(&self, id: &oid) -> Option<Position> {
         self.lookup.find(&self.packs, &self.starts, id).map(Position)
+    }
+
+    /// [`Store::find`] for several objects, whose answers are handed to `each` in their order. After
+    /// [`Store::prepare_find`] that is faster than one by one in a store of one pack.
+    pub fn find_all(&self, ids: &[ObjectId], mut each: impl FnMut(Option<Position>)) {
+        match &self.packs[..] {
+            [only] => only.find_all(ids, |local| each(local.map(Position))),
+            _ => ids.iter().for_each(|id| each(self.find(id))),
+        }
     }
 
     /// Makes later calls of [`Store::find`] faster, for walks that look up a good part of all objects.
@@ -352,15 +380,43 @@ fn changed(objects: &Path) -> Option<SystemTime> {
     fs::metadata(objects.join("pack")).ok()?.modified().ok()
 }
 
-fn open_packs(paths: &[PathBuf], format: gix_hash::Kind) -> Result<Vec<Arc<Pack>>, Error> {
-    let open = |path: &PathBuf| {
-        let pack = Pack::open(path, format)?;
-        if paths.len() <= OPENED_EAGERLY {
-            pack.open_data()?;
+/// What became of the packs of some folders.
+struct Opened {
+    packs: Vec<Arc<Pack>>,
+    set_aside: Vec<Error>,
+}
+
+/// Opens the packs of an object folder, then of those that it borrows from. Those that cannot be used are set aside.
+fn open_packs(objects: &Path, alternates: &[PathBuf], format: gix_hash::Kind) -> Result<Opened, Error> {
+    let mut tries = TRIES;
+    'again: loop {
+        tries -= 1;
+        let mut paths = Vec::new();
+        for folder in folders(objects, alternates) {
+            paths.extend(pack_paths(folder)?);
         }
-        Ok(Arc::new(pack))
-    };
-    paths.iter().map(open).collect()
+        let (mut packs, mut set_aside) = (Vec::with_capacity(paths.len()), Vec::new());
+        for path in &paths {
+            match open_pack(path, format, paths.len()) {
+                Ok(pack) => packs.push(pack),
+                // Whoever removes a pack has put its objects into another one, which the folder has now.
+                Err(error) if error.is_absence() && tries > 0 => continue 'again,
+                Err(error) if error.is_exhaustion() => return Err(error),
+                Err(error) => set_aside.push(error),
+            }
+        }
+        return Ok(Opened { packs, set_aside });
+    }
+}
+
+/// Opens one of `count` packs, and looks whether the data are those that the index was made for.
+fn open_pack(path: &Path, format: gix_hash::Kind, count: usize) -> Result<Arc<Pack>, Error> {
+    let pack = Pack::open(path, format)?;
+    match count <= OPENED_EAGERLY {
+        true => pack.open_data()?,
+        false => pack.check()?,
+    }
+    Ok(Arc::new(pack))
 }
 
 /// The position of the first object of each pack, then the number of all.

@@ -86,6 +86,11 @@ impl Pack {
         self.index.find(id)
     }
 
+    /// Hands the entry of each of several objects to `each`; see [`super::Store::find_all`].
+    pub(super) fn find_all(&self, ids: &[ObjectId], each: impl FnMut(Option<u32>)) {
+        self.index.find_all(ids, each);
+    }
+
     /// Makes later calls of [`Pack::find`] faster, for those who will look up a good part of the objects. Takes a byte for
     /// each.
     pub fn prepare_find(&self) {
@@ -244,6 +249,11 @@ impl Pack {
     /// Opens the data file now, so that a pack that Git removes in the meantime stays readable.
     pub(super) fn open_data(&self) -> Result<(), Error> {
         self.data().map(|_| ())
+    }
+
+    /// Looks whether the data file is the one that the index was made for, without keeping it open.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.check_data().map(drop)
     }
 
     fn data(&self) -> Result<&Data, Error> {

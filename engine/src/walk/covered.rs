@@ -28,7 +28,7 @@ pub(super) struct Above {
 /// Why nothing is covered.
 pub(super) enum Failure {
     /// The bitmap cannot be used, so the walk has to start without.
-    Bitmap,
+    Bitmap(Damaged),
     /// The walk cannot go on.
     Walk(Error),
 }
@@ -40,8 +40,8 @@ impl From<Error> for Failure {
 }
 
 impl From<Damaged> for Failure {
-    fn from(_: Damaged) -> Failure {
-        Failure::Bitmap
+    fn from(error: Damaged) -> Failure {
+        Failure::Bitmap(error)
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) fn mark(
             mark |= OPEN;
         }
         for bit in bits.iter() {
-            let at = bitmap.position(store, bit).ok_or(Failure::Bitmap)?;
+            let at = bitmap.position(store, bit).ok_or(Damaged::order())?;
             let name_hash = match side {
                 Side::New => bitmap.name_hash_at(store, bit).unwrap_or(0),
                 Side::Known => 0,

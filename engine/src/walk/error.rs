@@ -45,6 +45,16 @@ pub enum Error {
     Interrupted,
 }
 
+impl Error {
+    /// True if something that refers to objects may be wrong in place of the objects.
+    pub(super) fn is_contradiction(&self) -> bool {
+        matches!(
+            self,
+            Error::Missing { .. } | Error::WrongKind { .. } | Error::Malformed { .. }
+        )
+    }
+}
+
 /// What is wrong with an object that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {

@@ -24,8 +24,12 @@ const EXPANDED: u8 = 1 << 2;
 /// It is an ancestor of all that is new, so nothing new is an ancestor of it.
 const BELOW: u8 = 1 << 3;
 
-/// How often the search for old commits goes on although dates say that it cannot reach a new one any more.
+/// How often the search for old commits goes on although dates say that it cannot reach a new one any more. Only for haves
+/// beside the new commits; what lies below these is not read. With Git's five, wrong clocks make it send more.
 const SLOP: u32 = 32;
+/// How often it goes on where only a commit that is older than its own parents says that it could still reach one. So
+/// many commits are read if a clock was wrong, and not all of history.
+const DOUBTFUL: u32 = 256;
 /// Every so many steps the search from the wants moves on, whatever dates say. A new commit with an old date would
 /// otherwise have to wait until all old commits of later date have been read.
 const TURN: u32 = 4;
@@ -414,56 +418,86 @@ impl Frontier {
     }
 }
 
+/// What a commit that reaches a new one has to be above of.
+#[derive(Debug, Clone, Copy)]
+struct Floor {
+    /// The lowest generation of a new commit.
+    generation: u32,
+    /// The lowest date of a new commit.
+    date: i64,
+    /// The same, were no commit older than its parents.
+    plausible: i64,
+    /// How many commits were new when this was computed.
+    new: usize,
+}
+
 /// Decides when the search from the haves may end, once the one from the wants has.
 #[derive(Debug, Default)]
 struct End {
-    /// The lowest generation and date of a new commit, and how many were new when they were computed.
-    lowest: Option<(u32, i64, usize)>,
-    /// How many steps were made since then.
+    floor: Option<Floor>,
+    /// How many steps were made since the floor was computed.
     age: usize,
     slop: u32,
+    doubtful: u32,
 }
 
 impl End {
     /// True if neither the old commit at `key`, which is the next, nor any after it can reach a new one.
     fn reached(&mut self, frontier: &mut Frontier, key: Key) -> bool {
-        if self.lowest.is_none() {
+        if self.floor.is_none() {
             frontier.mark_below();
         }
-        let (generation, date) = self.lowest(frontier);
+        let floor = self.floor(frontier);
         let node = frontier.node(key);
         if node.flags & BELOW != 0 {
             return false;
         }
         if node.generation != NO_GENERATION {
             // A commit reaches only lower generations, and one in the graph only others in the graph.
-            return node.generation <= generation;
+            return node.generation <= floor.generation;
         }
-        if node.date >= date {
+        if node.date >= floor.plausible {
             self.slop = 0;
+            return false;
+        }
+        if node.date >= floor.date && self.doubtful < DOUBTFUL {
+            self.doubtful += 1;
             return false;
         }
         self.slop += 1;
         self.slop > SLOP
     }
 
-    fn lowest(&mut self, frontier: &Frontier) -> (u32, i64) {
+    fn floor(&mut self, frontier: &Frontier) -> Floor {
         self.age += 1;
-        if let Some((generation, date, new)) = self.lowest
-            && (new == frontier.new || self.age < new)
+        if let Some(floor) = self.floor
+            && (floor.new == frontier.new || self.age < floor.new)
         {
-            return (generation, date);
+            return floor;
         }
-        let new = || {
-            let nodes = frontier.expanded.iter();
-            nodes
-                .map(|&number| &frontier.nodes[number as usize])
-                .filter(|node| node.is_new())
+        let mut floor = Floor {
+            generation: u32::MAX,
+            date: i64::MAX,
+            plausible: i64::MAX,
+            new: frontier.new,
         };
-        let generation = new().map(|node| node.generation).min().unwrap_or(0);
-        let date = new().map(|node| node.date).min().unwrap_or(i64::MAX);
-        self.lowest = Some((generation, date, frontier.new));
+        for node in frontier.new_commits() {
+            floor.generation = floor.generation.min(node.generation);
+            floor.date = floor.date.min(node.date);
+            // Whatever reaches this commit reaches its parents, too, and was made after them. It is enough to look at
+            // commits without new parents, as everything new was made after one of these.
+            let parents = || {
+                node.parents
+                    .iter()
+                    .map(|&parent| &frontier.nodes[parent as usize])
+            };
+            if !parents().any(Node::is_new) {
+                let made = parents().map(|parent| parent.date).fold(node.date, i64::max);
+                floor.plausible = floor.plausible.min(made);
+            }
+        }
+        self.floor = Some(floor);
         self.age = 0;
-        (generation, date)
+        floor
     }
 }

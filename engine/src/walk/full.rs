@@ -18,6 +18,7 @@ use super::tips::Tips;
 use super::trees::{self, Level, Side};
 use crate::progress::Progress;
 use crate::store::Position;
+use crate::store::bitmap::passed_over;
 
 /// How many commits pass between two looks at the progress.
 const TICK: u64 = 1024;
@@ -29,6 +30,8 @@ pub(super) fn everything(
     request: &Request<'_>,
     progress: &dyn Progress,
 ) -> Result<Objects, Error> {
+    // All of history rests on these files here, and reading them takes little beside it.
+    history.check_graph();
     if let Some(objects) = with_bitmap(history, wants, &Tips::default(), request, progress)? {
         return Ok(objects);
     }
@@ -89,11 +92,21 @@ fn with_bitmap(
     let Some(bitmap) = history.store().bitmap() else {
         return Ok(None);
     };
-    let marks = Marks::new(history.store());
+    let store = history.store();
+    let damaged = |error| {
+        passed_over(&bitmap.path(store), &error);
+        Ok(None)
+    };
+    if haves.is_empty()
+        && let Err(error) = bitmap.verify()
+    {
+        return damaged(error);
+    }
+    let marks = Marks::new(store);
     for (tips, side) in [(haves, Side::Known), (wants, Side::New)] {
         let above = match covered::mark(&marks, &bitmap, history, &tips.commits, side, progress) {
             Ok(above) => above,
-            Err(Failure::Bitmap) => return Ok(None),
+            Err(Failure::Bitmap(error)) => return damaged(error),
             Err(Failure::Walk(error)) => return Err(error),
         };
         let mut level = Level::default();

@@ -6,6 +6,7 @@ use gix_object::Kind;
 use super::Request;
 use super::error::Error;
 use super::marks::IdSet;
+use crate::notice;
 use crate::object::{Link, links};
 use crate::store::{Cache, CommitGraph, Store};
 
@@ -47,6 +48,15 @@ impl<'s> History<'s> {
             shallow: request.shallow.iter().copied().collect(),
             cache: Cache::new(CACHE),
             buffer: Vec::new(),
+        }
+    }
+
+    /// Looks whether the commit-graph is as it was written, and goes on without it if not.
+    pub(super) fn check_graph(&mut self) {
+        if let Some(graph) = self.graph.take_if(|graph| !graph.is_intact()) {
+            let path = graph.path();
+            let fault = format!("the commit-graph {} does not fit its checksum", path.display());
+            notice::passed_over(path, &fault);
         }
     }
 

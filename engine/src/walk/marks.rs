@@ -149,6 +149,33 @@ impl<'s> Marks<'s> {
         }
     }
 
+    /// Marks several objects, of each an id, bits that hold exactly one kind, and the hash of a name; hands what was done
+    /// to `each`, in their order. Memory is asked for all of them at once, see [`Store::find_all`].
+    pub(super) fn mark_all(
+        &self,
+        ids: &[ObjectId],
+        how: &[(u8, u32)],
+        found: &mut Vec<Option<Position>>,
+        mut each: impl FnMut(usize, Marked),
+    ) {
+        found.clear();
+        self.store.find_all(ids, |at| found.push(at));
+        let mut touched = 0;
+        for at in found.iter().flatten() {
+            touched ^= self.bits[at.0 as usize].load(Ordering::Relaxed);
+            touched ^= self.name_hashes[at.0 as usize].load(Ordering::Relaxed) as u8;
+        }
+        std::hint::black_box(touched);
+        for (place, (id, &(bits, name_hash))) in ids.iter().zip(how).enumerate() {
+            let marked = match found[place] {
+                Some(at) if self.mark_packed(at, bits, name_hash) => Marked::Packed(at),
+                Some(_) => Marked::Seen,
+                None => self.mark_loose(id, bits, name_hash),
+            };
+            each(place, marked);
+        }
+    }
+
     /// [`Marks::mark`] for a canonical position: true if that was the first reference of this kind.
     #[inline]
     pub(super) fn mark_packed(&self, at: Position, bits: u8, name_hash: u32) -> bool {

@@ -28,6 +28,7 @@ mod tips;
 mod tree_cache;
 mod tree_reader;
 mod trees;
+mod visits;
 
 use gix_hash::ObjectId;
 
@@ -40,6 +41,8 @@ use frontier::Frontier;
 use history::History;
 use tips::Tips;
 
+use crate::notice;
+use crate::phase::Phase;
 use crate::progress::{Progress, Unit};
 use crate::store::Store;
 
@@ -85,6 +88,34 @@ fn enumerate_with(
     large: usize,
     progress: &dyn Progress,
 ) -> Result<Objects, Error> {
+    let error = match enumerate_once(store, request, large, progress) {
+        Err(error) if !request.verify && error.is_contradiction() => error,
+        result => return result,
+    };
+    // It may be the commit-graph or a bitmap that is wrong, and not the objects.
+    let plain = Request {
+        verify: true,
+        ..*request
+    };
+    let Ok(objects) = enumerate_once(store, &plain, large, progress) else {
+        return Err(error);
+    };
+    let objects_dir = store.objects_dir();
+    let fault = format!(
+        "the commit-graph or a bitmap in {} contradicts the objects ({error})",
+        objects_dir.display()
+    );
+    notice::passed_over(objects_dir, &fault);
+    Ok(objects)
+}
+
+fn enumerate_once(
+    store: &Store,
+    request: &Request<'_>,
+    large: usize,
+    progress: &dyn Progress,
+) -> Result<Objects, Error> {
+    let mut phase = Phase::begin("enumerate");
     progress.begin("Finding objects", None, Unit::Objects);
     let haves = Tips::of(store, request.haves, &Tips::default(), true)?;
     let wants = Tips::of(store, request.wants, &haves, false)?;
@@ -101,6 +132,7 @@ fn enumerate_with(
     };
     let objects = chunks::follow(store, objects, progress)?;
     progress.end();
+    phase.objects(objects.len().into());
     Ok(objects)
 }
 

@@ -172,6 +172,88 @@ fn a_new_commit_with_an_old_date_does_not_lead_through_all_of_history() {
     }
 }
 
+/// Makes a commit of that date with the tree of `main`.
+fn commit_at(repo: &Repo, parents: &[ObjectId], date: i64) -> ObjectId {
+    let mut command = ingot_testdata::git::command(repo.path());
+    command.args(["commit-tree", "-m", "x", "main^{tree}"]);
+    for parent in parents {
+        command.args(["-p", &parent.to_string()]);
+    }
+    let date = format!("@{date} +0000");
+    command
+        .env("GIT_COMMITTER_DATE", &date)
+        .env("GIT_AUTHOR_DATE", &date);
+    ObjectId::from_hex(command.output().unwrap().stdout.trim_ascii()).unwrap()
+}
+
+/// How many commits are read to find what is new, and how many that are.
+fn read_and_new(repo: &Repo, wants: &[ObjectId], haves: &[ObjectId]) -> (usize, usize) {
+    let store = store(repo);
+    let mut history = History::new(&store, &Request::default());
+    let frontier = Frontier::find(&mut history, wants, haves, &Silent).unwrap();
+    (frontier.nodes().len(), frontier.new_len())
+}
+
+#[test]
+fn old_side_branches_are_not_followed_down_to_the_first_commit() {
+    let repo = Repo::empty(Format::Sha1);
+    let (start, minute) = (1_700_000_000, 60);
+    line(&repo, 5000);
+    let tip = id(&repo, "main");
+    // Branches that left the line early, each with a commit of its own shortly afterwards.
+    let mut haves = vec![tip];
+    for number in 1..=20 {
+        let fork = id(&repo, &format!("main~{}", 200 * number));
+        haves.push(commit_at(
+            &repo,
+            &[fork],
+            start + minute * (5000 - 200 * number) + 1,
+        ));
+    }
+    for date in [
+        start - 1_000_000,     // before everything
+        start + minute * 2500, // in the middle
+        start + minute * 5001, // as it should be
+        4_000_000_000,
+    ] {
+        let new = commit_at(&repo, &[tip], date);
+        let (read, found) = read_and_new(&repo, &[new], &haves);
+        assert_eq!(found, 1);
+        assert!(read < 500, "{read} commits read with the date {date}");
+        // Several on top of each other, and a merge of one of the branches.
+        let second = commit_at(&repo, &[new], date - 5);
+        let third = commit_at(&repo, &[second, haves[7]], date - 10);
+        let (read, found) = read_and_new(&repo, &[third], &haves);
+        assert_eq!(found, 3);
+        assert!(read < 500, "{read} commits read with the date {date}");
+    }
+    // With right dates, little more than the tips and their parents.
+    let new = commit_at(&repo, &[tip], start + minute * 5001);
+    let (read, _) = read_and_new(&repo, &[new], &haves);
+    assert!(read <= 2 * haves.len() + BEYOND, "{read} commits read");
+}
+
+/// What ends the search early must not make commits new that a have leads to.
+#[test]
+fn commits_between_a_have_and_the_line_are_old_although_a_clock_was_wrong() {
+    let repo = Repo::empty(Format::Sha1);
+    line(&repo, 3000);
+    let tip = id(&repo, "main");
+    let late = 1_700_000_000 + 60 * 3000;
+    // A commit from the time before, which the receiver has got below a hundred others.
+    let wrong = commit_at(&repo, &[tip], 1_000_000_000);
+    let mut have = wrong;
+    for number in 0..100 {
+        have = commit_at(&repo, &[have], late + number);
+    }
+    let new = commit_at(&repo, &[wrong], late + 200);
+    assert_eq!(read_and_new(&repo, &[new], &[have]).1, 1);
+    assert_eq!(read_and_new(&repo, &[new], &[have, tip]).1, 1);
+}
+
+/// How far the search goes beyond what dates ask for, and the step that is too much.
+const BEYOND: usize = 33;
+
 #[test]
 fn interruption_ends_the_walk() {
     struct Impatient;

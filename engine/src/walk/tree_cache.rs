@@ -13,6 +13,8 @@ const OVERHEAD: usize = 128;
 const SPARE_PART: usize = 8;
 /// Buffers are made in so many sizes between one power of two and the next.
 const STEPS: usize = 8;
+/// How many classes from the wanted one on are looked into for an unused buffer.
+const SIMILAR: usize = 3;
 /// Room for inflating, which is fastest when it need not watch the end of the buffer.
 const SLACK: usize = 320;
 
@@ -92,7 +94,8 @@ impl TreeCache {
             return Tree::default();
         };
         let (class, size) = class_of(wanted + SLACK);
-        if let Some(tree) = self.spare.get_mut(class).and_then(Vec::pop) {
+        let spare = self.spare.iter_mut().skip(class).take(SIMILAR).find_map(Vec::pop);
+        if let Some(tree) = spare {
             self.spare_bytes -= tree.cost();
             return tree;
         }

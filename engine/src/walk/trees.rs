@@ -13,10 +13,10 @@ use gix_pack::data::Entry;
 use gix_pack::data::entry::Header;
 
 use super::error::{Error, Fault};
-use super::marks::{BLOB, KNOWN, Marked, Marks, TREE};
+use super::marks::{KNOWN, Marked, Marks};
 use super::name_hash;
 use super::tree_cache::{Tree, TreeCache};
-use crate::object::tree::Entry as TreeEntry;
+use super::visits::Visits;
 use crate::object::tree_delta::Error::Delta;
 use crate::object::tree_delta::{all_entries, changed_entries_from};
 use crate::pack::delta;
@@ -68,6 +68,12 @@ impl Level {
             Marked::Loose => self.loose.push(id.to_owned()),
             Marked::Seen | Marked::Missing => {}
         }
+    }
+
+    /// Takes over all of another one.
+    pub(super) fn append(&mut self, other: &mut Level) {
+        self.packed.append(&mut other.packed);
+        self.loose.append(&mut other.loose);
     }
 
     fn is_empty(&self) -> bool {
@@ -173,12 +179,11 @@ fn step(marks: &Marks<'_>, level: Level, workers: &mut [Worker<'_, '_>]) -> Resu
     let mut next = Level::default();
     let mut failure: Option<(usize, Error)> = None;
     for worker in workers {
-        next.packed.append(&mut worker.next.packed);
-        next.loose.append(&mut worker.next.loose);
-        if let Some(other) = worker.failure.take()
-            && failure.as_ref().is_none_or(|first| other.0 < first.0)
-        {
-            failure = Some(other);
+        let missing = worker.visits.end(&mut next);
+        for other in worker.failure.take().into_iter().chain(missing) {
+            if failure.as_ref().is_none_or(|first| other.0 < first.0) {
+                failure = Some(other);
+            }
         }
     }
     match failure {
@@ -221,7 +226,7 @@ struct Worker<'m, 's> {
     trees: TreeCache,
     delta: Vec<u8>,
     chain: Vec<Entry>,
-    next: Level,
+    visits: Visits<'m, 's>,
     /// The first failure in the order of the level.
     failure: Option<(usize, Error)>,
     done: u64,
@@ -238,7 +243,7 @@ impl<'m, 's> Worker<'m, 's> {
             trees: TreeCache::new(budget),
             delta: Vec::new(),
             chain: Vec::new(),
-            next: Level::default(),
+            visits: Visits::new(marks, side),
             failure: None,
             done: 0,
             stopped: false,
@@ -250,6 +255,7 @@ impl<'m, 's> Worker<'m, 's> {
         if self.stopped {
             return;
         }
+        self.visits.begin(place);
         if let Err(error) = work(self)
             && self.failure.as_ref().is_none_or(|(first, _)| place < *first)
         {
@@ -398,8 +404,7 @@ impl<'m, 's> Worker<'m, 's> {
                     Some(at) => self.marks.is_open(at),
                     None => self.covers(number, pack, direct),
                 };
-            let (marks, side, next) = (self.marks, self.side, &mut self.next);
-            let mut missing = None;
+            let visits = &mut self.visits;
             changed_entries_from(
                 &below.starts,
                 &self.delta,
@@ -408,12 +413,12 @@ impl<'m, 's> Worker<'m, 's> {
                 &mut tree.starts,
                 |entry| {
                     if skip {
-                        visit(marks, side, &entry, item.name_hash, next, &mut missing);
+                        visits.add(&entry, item.name_hash, id);
                     }
                 },
             )
             .map_err(|fault| malformed(pack, at, store, fault))?;
-            let mut result = found_all(id, missing);
+            let mut result = Ok(());
             if last {
                 tree.at = Some(Position(item.at));
             }
@@ -461,50 +466,15 @@ impl<'m, 's> Worker<'m, 's> {
 
     /// Marks all entries of a tree, and notes where they start.
     fn whole(&mut self, tree: &mut Tree, id: &oid, folder: u32) -> Result<(), Error> {
-        let (marks, side, next) = (self.marks, self.side, &mut self.next);
-        let mut missing = None;
-        let length = id_length(marks.store());
+        let visits = &mut self.visits;
+        let length = id_length(self.marks.store());
         all_entries(&tree.bytes, length, &mut tree.starts, |entry| {
-            visit(marks, side, &entry, folder, next, &mut missing);
+            visits.add(&entry, folder, id);
         })
         .map_err(|fault| Error::Malformed {
             id: id.to_owned(),
             fault: fault.into(),
-        })?;
-        found_all(id, missing)
-    }
-}
-
-/// Marks what an entry refers to.
-#[inline]
-fn visit(
-    marks: &Marks<'_>,
-    side: Side,
-    entry: &TreeEntry<'_>,
-    folder: u32,
-    next: &mut Level,
-    missing: &mut Option<ObjectId>,
-) {
-    if entry.is_gitlink() {
-        return;
-    }
-    let kind = if entry.is_tree() { TREE } else { BLOB };
-    let hash = name_hash::child(folder, entry.name);
-    let marked = marks.mark(entry.id, kind | side.bits(), hash);
-    match marked {
-        Marked::Missing if side == Side::New && missing.is_none() => *missing = Some(entry.id.to_owned()),
-        _ if kind == TREE => next.found(marked, entry.id),
-        _ => {}
-    }
-}
-
-fn found_all(referrer: &oid, missing: Option<ObjectId>) -> Result<(), Error> {
-    match missing {
-        None => Ok(()),
-        Some(id) => Err(Error::Missing {
-            id,
-            referrer: Some(referrer.to_owned()),
-        }),
+        })
     }
 }
 

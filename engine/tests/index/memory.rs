@@ -67,16 +67,16 @@ fn limited_blob() {
 
 const VERSIONS: usize = 100;
 const VERSION: usize = 16 << 20;
+const MANY: usize = 1000;
+const LOG: usize = 512 << 10;
 
-#[test]
-fn many_versions_of_a_large_file() {
-    let temp = tempfile::tempdir().unwrap();
-    let path = temp.path().join("pack");
-    let mut file = noise(VERSION + VERSIONS * 100, 1);
-    // The newest version is stored, as Git does it, and each is the base of an older one.
+/// Writes a pack with so many versions of a file, each longer than the one before by a line of 100 bytes, the first of
+/// which has `length`. The newest is stored whole, as Git does it, and each is the base of an older one.
+fn versions(path: &std::path::Path, count: usize, length: usize) {
+    let mut file = noise(length + count * 100, 1);
     let mut forge = Forge::new(Format::Sha1);
     let mut offset = forge.whole(Kind::Blob, &file);
-    for _ in 0..VERSIONS {
+    for _ in 0..count {
         let base = file.len();
         file.truncate(base - 100);
         let mut delta = delta_header(base as u64, file.len() as u64);
@@ -85,7 +85,14 @@ fn many_versions_of_a_large_file() {
         }
         offset = forge.delta_to_offset(offset, &delta);
     }
-    std::fs::write(&path, forge.finish()).unwrap();
+    std::fs::write(path, forge.finish()).unwrap();
+}
+
+#[test]
+fn many_versions_of_a_large_file() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("pack");
+    versions(&path, VERSIONS, VERSION);
     limited::run("memory::limited_versions", &path);
 }
 
@@ -95,4 +102,20 @@ fn limited_versions() {
     // Of the 101 versions, two at a time: a base, and what is made of it.
     let _peak = limited::hold(BESIDE + 2 * (VERSION as u64 + (1 << 20)));
     assert_eq!(limited_index(1 << 20) as usize, VERSIONS + 1);
+}
+
+#[test]
+fn a_thousand_versions_of_a_log() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("pack");
+    versions(&path, MANY, LOG);
+    limited::run("memory::limited_log", &path);
+}
+
+#[test]
+#[ignore = "run by a_thousand_versions_of_a_log, with little memory"]
+fn limited_log() {
+    // The chain has a thousand links and makes half a gibibyte.
+    let _peak = limited::hold(BESIDE + 2 * (LOG as u64 + (1 << 20)));
+    assert_eq!(limited_index(1 << 20) as usize, MANY + 1);
 }

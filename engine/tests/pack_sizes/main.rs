@@ -129,3 +129,44 @@ fn compare(what: &str, repo: &Repo, haves: &[&str], thin: bool, hundredths: usiz
         "{what}, thin {thin}, since {haves:?}: {ours} bytes, Git {gits}"
     );
 }
+
+#[test]
+fn a_thousand_commits_are_about_as_small_as_gits() {
+    let repo = Repo::textual(Format::Sha1, 1050);
+    for what in ["loose", "packed"] {
+        compare(what, &repo, &["HEAD~1000"], false, 110);
+        repo.git(&["repack", "-adfq"]);
+    }
+}
+
+/// A log to which every commit appends a line, loose and in a pack with chains as deep as Git makes them.
+#[test]
+fn a_thousand_versions_of_a_log() {
+    let format = Format::Sha1;
+    let repo = Repo::empty(format);
+    let mut log = "the first line of a log\n".repeat(200);
+    let mut stream = String::new();
+    for number in 0..1000 {
+        log.push_str(&format!(
+            "{number} something happened, code {:x}\n",
+            number * 7919
+        ));
+        stream.push_str(&format!(
+            "commit refs/heads/main\ncommitter Bob <bob@example.org> {} +0000\ndata 1\nx\n\
+             M 100644 inline log\ndata {}\n{log}\n\n",
+            1_700_000_000 + number,
+            log.len()
+        ));
+    }
+    let import = ["-c", "fastimport.unpackLimit=1000000", "fast-import", "--quiet"];
+    git::with_input(repo.path(), &import, stream.as_bytes());
+    repo.git(&["symbolic-ref", "HEAD", "refs/heads/main"]);
+    for what in ["loose", "packed"] {
+        compare(what, &repo, &[], false, 110);
+        compare(what, &repo, &["HEAD~20"], false, 110);
+        let wants = names(&["HEAD"]);
+        let sent = send(&repo, format, &wants, &[], false);
+        receive(&Repo::empty(format), &sent, false, &ids(&repo, &wants));
+        repo.git(&["repack", "-adfq", "--depth=1000"]);
+    }
+}

@@ -190,9 +190,9 @@ impl From<remote::Error> for Failure {
                 "check the path, or make a store with: git-e2ee init (a folder) or git-e2ee carrier-init (a Git repository)",
             ),
             Code::Locked => Some("try again when the other process has ended"),
-            Code::CannotOpen => {
-                Some("use the right key, or ask an administrator of the store to add this device")
-            }
+            Code::CannotOpen => Some(
+                "use the right key, or ask an administrator of the store for the role or to add this device",
+            ),
             Code::Integrity => {
                 Some("nothing of it was used; ask whoever keeps the storage, and compare with another device")
             }

@@ -31,6 +31,7 @@ pub mod report;
 pub mod setup;
 pub mod status;
 pub mod summary;
+pub mod trace;
 pub mod verify;
 
 use std::ffi::OsString;
@@ -55,6 +56,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
         Err(error) => return Failure::usage(usage(&error, "git-e2ee")).report("git-e2ee"),
     };
     let Cli { global, command } = cli;
+    trace::start(global.trace_json);
     let (json, quiet) = (global.json, global.quiet);
     let app = App::new(global, Interrupt::watch());
     let result = run(&app, command);

@@ -18,6 +18,7 @@ use super::incoming::{self, Incoming};
 use super::interrupt::Interrupt;
 use super::place::{self, Place};
 use super::progress::{Display, Mode};
+use super::trace;
 use crate::config::{Remote as Configured, Settings, StorageUrl};
 use crate::gitremote::backend::{Backend, Fetched, Listed, Listing, Outcome, Update, Verdict};
 use crate::gitremote::options::{Lease, Options};
@@ -27,6 +28,7 @@ use crate::remote::{FetchOptions, Local, PushOptions, refnames};
 
 /// Runs the program with its arguments, its own name left out, and returns how it ends.
 pub fn main(args: Vec<OsString>) -> Code {
+    trace::start(false);
     let interrupt = Interrupt::watch();
     match run(args, interrupt) {
         Ok(()) => Code::Done,

@@ -236,12 +236,20 @@ fn fingerprint(domain: &[u8], content: &[u8]) -> String {
     groups.join(" ")
 }
 
+/// The document in what was passed on: a record as it is, or the line, with whatever was shown around it.
 fn document(text: &str, prefix: &str) -> Result<Vec<u8>, String> {
     let text = text.trim();
-    match text.strip_prefix(prefix) {
-        // Mail programs break lines.
-        Some(encoded) => {
-            let encoded: String = encoded.split_whitespace().collect();
+    let begin = text
+        .lines()
+        .position(|line| line.trim_start().starts_with(prefix));
+    match begin {
+        Some(begin) => {
+            // Mail programs break lines, so it goes on until a line of words.
+            let lines = text.lines().skip(begin).map(str::trim);
+            let encoded: String = lines
+                .take_while(|line| !line.contains(char::is_whitespace))
+                .collect();
+            let encoded = encoded.strip_prefix(prefix).unwrap_or_default();
             BASE64URL_NOPAD
                 .decode(encoded.as_bytes())
                 .map_err(|_| "the line is damaged or not complete".to_owned())
@@ -315,6 +323,17 @@ mod tests {
                 && !same_fingerprint("1234", "1235")
                 && !same_fingerprint("", "")
         );
+    }
+
+    #[test]
+    fn a_line_is_found_in_what_was_shown_around_it() {
+        let (_, guest, _) = chain();
+        let line = request_line(guest.public());
+        let (first, second) = line.split_at(100);
+        let mail =
+            format!("Here it is:\n\n  {first}\n  {second}\nfingerprint 12345 67890\nGive the line on\n");
+        assert_eq!(&parse_request(&mail).expect("found"), guest.public());
+        assert!(parse_request(&mail.replace(second, "")).is_err(), "half a line");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::refs::{self, RefMap};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The device may read, but not write.
-    #[error("this device is read-only; ask an administrator for the write role")]
+    #[error("this device is read-only")]
     ReadOnly,
     /// The device may do nothing.
     #[error("device is not an active writer")]

@@ -9,5 +9,6 @@ mod push;
 mod setup;
 mod show;
 mod signals;
+mod traces;
 #[path = "../support/world.rs"]
 mod world;

@@ -23,6 +23,7 @@ use gix_hash::ObjectId;
 use ingot_engine::durable::Fs;
 use ingot_engine::pack::create::{self, Creator};
 use ingot_engine::pack::inflate::Level;
+use ingot_engine::phase::Phase;
 use ingot_engine::progress::{Progress, Unit};
 use ingot_engine::refs;
 use rustix::fs::FileType;
@@ -172,6 +173,7 @@ pub fn capture(
     source: &Source<'_>,
     options: &Options<'_>,
 ) -> Result<Captured, Error> {
+    let _phase = Phase::begin("capture");
     let began = now()?;
     let cache = StatCache::read(&files.stat_cache());
     let progress = options.progress;
@@ -246,6 +248,7 @@ pub fn capture(
 
 /// What is there now, without opening anything but folders.
 pub fn look(source: &Source<'_>, progress: &dyn Progress) -> Result<Listing, Error> {
+    let _phase = Phase::begin("capture scan");
     let interrupted = || progress.interrupted();
     let walk = Walk {
         root: source.root,

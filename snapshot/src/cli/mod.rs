@@ -41,6 +41,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Code {
         Err(error) => return Failure::usage(usage(&error, PROGRAM)).report(PROGRAM),
     };
     let Cli { global, command } = cli;
+    ingot_helper::cli::trace::start(global.trace_json);
     let (json, quiet) = (global.json, global.quiet);
     let result = match App::new(global, Interrupt::watch()) {
         Ok(app) => run(&app, command), // what is left of a progress bar goes with it

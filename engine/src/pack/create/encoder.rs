@@ -45,9 +45,7 @@ impl Encoder {
 
     /// The id that Git gives to an object.
     pub fn id(&self, kind: Kind, bytes: &[u8]) -> ObjectId {
-        let mut digest = Digest::of_object(self.format, kind, bytes.len() as u64);
-        digest.update(bytes);
-        digest.finish()
+        id_of(self.format, kind, bytes)
     }
 
     /// Compresses an object, whose id is computed.
@@ -74,6 +72,13 @@ impl Encoder {
             body: self.compressor.stored_body(bytes).bytes,
         }
     }
+}
+
+/// The id of an object.
+pub fn id_of(format: gix_hash::Kind, kind: Kind, bytes: &[u8]) -> ObjectId {
+    let mut digest = Digest::of_object(format, kind, bytes.len() as u64);
+    digest.update(bytes);
+    digest.finish()
 }
 
 /// The id of an object that passes in pieces, for those who do not store it.

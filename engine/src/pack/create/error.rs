@@ -13,6 +13,9 @@ pub enum Error {
     /// More objects than a pack can number.
     #[error("one pack cannot hold more than 2,147,483,647 objects")]
     TooMany,
+    /// What was to be stored could not be read.
+    #[error("could not read what was to be stored")]
+    Source(#[source] std::io::Error),
     /// A streamed blob was neither finished nor abandoned.
     #[error("a blob was begun in this pack and not ended")]
     Unfinished,
@@ -24,4 +27,16 @@ pub enum Error {
         /// What came.
         actual: u64,
     },
+}
+
+impl From<Error> for durable::Error {
+    fn from(error: Error) -> durable::Error {
+        match error {
+            Error::File(error) => error,
+            other => {
+                let path = std::path::Path::new("a new pack");
+                durable::Error::new("write", path, std::io::Error::other(other))
+            }
+        }
+    }
 }

@@ -2,19 +2,21 @@
 //!
 //! A [`Creator`] takes new objects in the order in which they are to lie and makes one durable pack of them. Objects
 //! that fit in memory are compressed by an [`Encoder`], on any thread, and added afterwards; a blob that does not fit is
-//! written through a [`Blob`] and passes in pieces. No deltas are made: whoever repacks makes them.
+//! written through a [`Blob`] and passes in pieces. No deltas are made: whoever repacks makes them. Few objects are
+//! compressed where they are added, with [`Creator::add_whole`].
 //!
 //! Nothing is written to disk before [`Options::buffer`] bytes have come together, so the pack of a small change is
 //! written at once when it is complete, and one that is given up has left no trace.
 
 mod blob;
+mod completed;
 mod encoder;
 mod error;
 mod output;
 mod pieces;
 
 use std::collections::HashMap;
-use std::io::Write as _;
+use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,16 +24,21 @@ use gix_hash::{ObjectId, oid};
 use gix_object::Kind;
 
 pub use blob::Blob;
-pub use encoder::{Encoder, Object, StreamDigest};
+pub use completed::Completed;
+pub use encoder::{Encoder, Object, StreamDigest, id_of};
 pub use error::Error;
 
 use crate::durable::{self, Context as _, Fs};
 use crate::pack::index::write::Index;
-use crate::pack::inflate::Level;
+use crate::pack::inflate::{Deflater, Level};
+use crate::pack::write::digest::Digest;
+use crate::phase::Phase;
 use output::Output;
 
 /// What the names of packs in the making, and of their indexes, begin with. Git prunes leftovers of such names.
 pub const TEMPORARY_PREFIXES: [&str; 2] = ["tmp_pack_new_", "tmp_idx_new_"];
+/// What is read at once of a blob that is not held in memory.
+const PIECE: usize = 256 * 1024;
 /// Nobody changes packs.
 const MODE: u32 = 0o444;
 
@@ -70,6 +77,15 @@ impl std::fmt::Debug for Options {
     }
 }
 
+/// Whether compressing an object is worth the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Text, trees and the like.
+    Compressible,
+    /// Ciphertext and what is compressed already: stored as it is.
+    Random,
+}
+
 /// A pack that is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Created {
@@ -94,6 +110,8 @@ pub struct Creator {
     offsets: Vec<u64>,
     crcs: Vec<u32>,
     known: HashMap<ObjectId, u32>,
+    thorough: Option<Deflater>,
+    stored: Option<Deflater>,
     /// A blob was begun and not ended, so that the bytes so far are no pack.
     unfinished: bool,
 }
@@ -110,10 +128,14 @@ impl std::fmt::Debug for Creator {
 impl Creator {
     /// Begins a pack for the object folder of a repository. Touches nothing yet.
     pub fn begin(objects: &Path, format: gix_hash::Kind, options: &Options) -> Creator {
-        let folder = objects.join("pack");
+        Creator::in_folder(&objects.join("pack"), format, options)
+    }
+
+    /// Begins a pack whose files will lie in `folder`.
+    pub fn in_folder(folder: &Path, format: gix_hash::Kind, options: &Options) -> Creator {
         Creator {
-            output: Output::new(&folder, format, options),
-            folder,
+            output: Output::new(folder, format, options),
+            folder: folder.to_owned(),
             format,
             fs: Arc::clone(&options.fs),
             level: options.level,
@@ -121,6 +143,8 @@ impl Creator {
             offsets: Vec::new(),
             crcs: Vec::new(),
             known: HashMap::new(),
+            thorough: None,
+            stored: None,
             unfinished: false,
         }
     }
@@ -152,6 +176,78 @@ impl Creator {
         Ok(true)
     }
 
+    /// Compresses an object and adds it, unless the pack has it already. Returns its id.
+    pub fn add_whole(&mut self, kind: Kind, bytes: &[u8], content: Content) -> Result<ObjectId, Error> {
+        let id = id_of(self.format, kind, bytes);
+        if self.contains(&id) {
+            return Ok(id);
+        }
+        self.room()?;
+        let offset = self.output.start_entry(kind, bytes.len() as u64)?;
+        let (slot, level) = match content {
+            Content::Compressible => (&mut self.thorough, Level::DEFAULT),
+            Content::Random => (&mut self.stored, Level::NONE),
+        };
+        let deflater = slot.get_or_insert_with(|| Deflater::new(level));
+        let (mut input, output) = (bytes, &mut self.output);
+        let mut failure = None;
+        let streamed = deflater.stream(&mut input, &mut |piece| {
+            output.put(piece).map_err(|error| {
+                failure = Some(error);
+                std::io::ErrorKind::Other.into()
+            })
+        });
+        match (failure, streamed) {
+            (Some(error), _) => return Err(error),
+            // Reading memory does not fail.
+            (None, streamed) => streamed.during("write", &self.folder)?,
+        }
+        self.entered(id, offset);
+        Ok(id)
+    }
+
+    /// Adds a blob of exactly `size` bytes from `source` without compressing it, in pieces. If the pack had it before, it
+    /// lies there twice afterwards, which Git accepts.
+    pub fn add_stream(&mut self, size: u64, source: &mut dyn Read) -> Result<ObjectId, Error> {
+        self.room()?;
+        self.unfinished = true;
+        let offset = self.output.start_entry(Kind::Blob, size)?;
+        let deflater = self.stored.get_or_insert_with(|| Deflater::new(Level::NONE));
+        let mut digest = Digest::of_object(self.format, Kind::Blob, size);
+        let mut piece = vec![0; PIECE.min(usize::try_from(size).unwrap_or(PIECE)).max(1)];
+        let (mut compressed, mut written) = (Vec::new(), 0u64);
+        deflater.begin();
+        loop {
+            let count = match source.read(&mut piece) {
+                Ok(count) => count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Error::Source(error)),
+            };
+            written += count as u64;
+            match count {
+                _ if written > size => break,
+                0 => break,
+                count => {
+                    digest.update(&piece[..count]);
+                    deflater.push(&piece[..count], &mut compressed);
+                }
+            }
+            self.output.put(&compressed)?;
+            compressed.clear();
+        }
+        if written != size {
+            return Err(Error::Length {
+                expected: size,
+                actual: written,
+            });
+        }
+        deflater.end(&mut compressed);
+        self.output.put(&compressed)?;
+        let id = digest.finish();
+        self.entered(id, offset);
+        Ok(id)
+    }
+
     /// Begins a blob of `size` bytes, which is then written piece by piece.
     pub fn blob(&mut self, size: u64) -> Result<Blob<'_>, Error> {
         self.room()?;
@@ -169,13 +265,34 @@ impl Creator {
         self.finish_with(Some(keep))
     }
 
+    /// Completes the pack under its temporary name, without an index and not synced, for those who look at it or send it
+    /// before it counts. From now on, the file is theirs.
+    pub fn complete(mut self) -> Result<Completed, Error> {
+        self.room()?;
+        let objects = self.len();
+        let (id, bytes) = self.output.finish(objects, false)?;
+        Ok(Completed {
+            path: self.output.leave().unwrap_or_default(),
+            id,
+            objects,
+            bytes,
+            format: self.format,
+            ids: self.ids,
+            offsets: self.offsets,
+            crcs: self.crcs,
+        })
+    }
+
     fn finish_with(mut self, keep: Option<&str>) -> Result<Option<Created>, Error> {
         self.room()?;
         if self.is_empty() {
             return Ok(None);
         }
+        let mut phase = Phase::begin("finish pack");
         let objects = self.len();
-        let (id, bytes) = self.output.finish(objects)?;
+        let (id, bytes) = self.output.finish(objects, true)?;
+        phase.objects(objects.into());
+        phase.bytes(bytes);
         let mut order: Vec<u32> = (0..objects).collect();
         order.sort_unstable_by(|a, b| self.ids[*a as usize].cmp(&self.ids[*b as usize]));
         let index = Index {

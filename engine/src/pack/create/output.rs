@@ -104,9 +104,9 @@ impl Output {
         Ok(())
     }
 
-    /// Writes what is left, with the right number of objects and the checksum, and makes it durable under its temporary
-    /// name. Returns the checksum and the length of the pack.
-    pub(super) fn finish(&mut self, objects: u32) -> Result<(ObjectId, u64), Error> {
+    /// Writes what is left, with the right number of objects and the checksum, and with `sync` makes it durable under its
+    /// temporary name. Returns the checksum and the length of the pack.
+    pub(super) fn finish(&mut self, objects: u32, sync: bool) -> Result<(ObjectId, u64), Error> {
         if self.file.is_none() {
             self.buffer[..12].copy_from_slice(&pack_header(objects));
             self.complete = true;
@@ -114,26 +114,28 @@ impl Output {
         } else {
             self.flush()?;
             if objects != self.expected {
-                self.recount(objects)?;
+                self.recount(objects, sync)?;
             }
         }
         let checksum = std::mem::replace(&mut self.digest, Digest::new(self.format)).finish();
         if let Some((path, file)) = &mut self.file {
             file.write_all(checksum.as_slice()).during("write", path)?;
-            file.sync().during("sync", path)?;
+            if sync {
+                file.sync().during("sync", path)?;
+            }
         }
         Ok((checksum, self.flushed + checksum.as_slice().len() as u64))
     }
 
     /// Corrects the number of objects in the header, and the checksum with it. A large file is written to the disk while
-    /// it is read again.
-    fn recount(&mut self, objects: u32) -> Result<(), Error> {
+    /// it is read again, if it is to be synced.
+    fn recount(&mut self, objects: u32, sync: bool) -> Result<(), Error> {
         let Some((path, file)) = &mut self.file else {
             return Ok(());
         };
         file.rewrite(0, &pack_header(objects)).during("write", path)?;
         let (format, path) = (self.format, &*path);
-        let (digest, synced) = match self.flushed < WORTH_A_THREAD {
+        let (digest, synced) = match !sync || self.flushed < WORTH_A_THREAD {
             true => (digest_of(path, format), Ok(())),
             false => std::thread::scope(|scope| {
                 let sync = scope.spawn(|| file.sync());
@@ -147,6 +149,11 @@ impl Output {
         synced.during("sync", path)?;
         self.digest = digest.during("read", path)?;
         Ok(())
+    }
+
+    /// The file under its temporary name, which whoever gets it takes care of.
+    pub(super) fn leave(&mut self) -> Option<PathBuf> {
+        self.file.take().map(|(path, _)| path)
     }
 
     /// Gives the file its name. The folder is synced by the caller, once for all names.

@@ -41,6 +41,7 @@ use gix_hash::ObjectId;
 pub use error::Error;
 
 use crate::durable::Fs;
+use crate::phase::Phase;
 use crate::progress::Progress;
 use crate::store::Store;
 use input::Input;
@@ -150,8 +151,12 @@ pub fn index(
     options: &Options<'_>,
     progress: &dyn Progress,
 ) -> Result<Indexed, Error> {
+    let mut phase = Phase::begin("index");
     let result = index_into(source, folder, options, progress);
-    if result.is_err() {
+    if let Ok(indexed) = &result {
+        phase.objects(indexed.objects.into());
+        phase.bytes(indexed.bytes);
+    } else {
         for extension in EXTENSIONS {
             // The first failure is the one worth reporting; most often, not all of the files exist.
             let _ = options.fs.unlink(&temporary(folder, extension));

@@ -91,7 +91,7 @@ impl<'a> Classifier<'a> {
         threads: usize,
         progress: &dyn Progress,
     ) -> Result<(), Error> {
-        if let Some(bytes) = self.all_copied(selected, threads, progress)? {
+        if let Some(bytes) = self.all_copied(selected, LARGE, threads, progress)? {
             self.bytes += bytes;
             self.later = true;
             return Ok(());
@@ -140,16 +140,18 @@ impl<'a> Classifier<'a> {
 
     /// The bytes of the selected entries of a large pack if it is plain that all can be copied: each is whole, or a delta
     /// against another of them that lies before it. That is the rule for the pack of a clone, and can be told on all
-    /// threads at once. `None` if there may be others; they are looked at in their order then.
+    /// threads at once. `None` if there may be others, or the pack has fewer entries than `large`; they are looked at in
+    /// their order then.
     fn all_copied(
         &self,
         selected: &Selected,
+        large: u32,
         threads: usize,
         progress: &dyn Progress,
     ) -> Result<Option<u64>, Error> {
         let (store, members) = (self.store, self.members);
         let pack = &store.packs()[selected.pack];
-        if threads < 2 || pack.len() < LARGE || !selected.is_dense() || self.received.is_some() {
+        if threads < 2 || pack.len() < large || !selected.is_dense() || self.received.is_some() {
             return Ok(None);
         }
         let (mut spans, mut bytes) = (Spans::default(), 0u64);
@@ -279,6 +281,105 @@ impl Spans {
             _ => {
                 let after = self.0.partition_point(|&(start, _)| start <= offset);
                 after > 0 && offset < self.0[after - 1].1
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use gix_hash::ObjectId;
+    use ingot_testdata::git;
+    use ingot_testdata::repo::{Format, Repo};
+
+    use super::*;
+    use crate::progress::Silent;
+
+    /// What looking at the entries one by one says: the orphans, and the bytes of the rest.
+    fn one_by_one(store: &Store, members: &walk::Objects, selected: &Selected) -> (Vec<Position>, u64) {
+        let options = Options::default();
+        let mut classifier = Classifier::new(store, members, std::slice::from_ref(selected), &options);
+        classifier.pack(selected, 1, &Silent).unwrap();
+        let (orphans, bytes) = classifier.finish();
+        (orphans.iter().map(|orphan| orphan.at).collect(), bytes)
+    }
+
+    fn at_once(
+        store: &Store,
+        members: &walk::Objects,
+        selected: &Selected,
+        (large, threads): (u32, usize),
+    ) -> Option<u64> {
+        let options = Options::default();
+        let classifier = Classifier::new(store, members, std::slice::from_ref(selected), &options);
+        classifier.all_copied(selected, large, threads, &Silent).unwrap()
+    }
+
+    fn select(store: &Store, members: &walk::Objects) -> Selected {
+        let positions: Vec<Position> = members.positions().collect();
+        Selected::new(store, 0, &positions, &mut Reader::new()).unwrap()
+    }
+
+    fn members(store: &Store, wants: &[ObjectId]) -> walk::Objects {
+        let request = walk::Request {
+            wants,
+            ..walk::Request::default()
+        };
+        walk::enumerate(store, &request, &Silent).unwrap()
+    }
+
+    #[test]
+    fn threads_say_what_one_says() {
+        for format in Format::BOTH {
+            // More entries than one share, so that several threads have something to do.
+            let repo = Repo::empty(format);
+            let mut stream = String::new();
+            for commit in 0..5 {
+                stream.push_str(&format!(
+                    "commit refs/heads/main\ncommitter Bob <bob@example.org> {commit} +0000\ndata 1\nx\n"
+                ));
+                // Later commits change a part of the files, so that trees are deltas of each other.
+                for file in (0..2 * SHARE).filter(|file| commit == 0 || file % 200 == commit) {
+                    stream.push_str(&format!(
+                        "M 100644 inline folder{}/{file}\ndata <<END\n{commit} {file}\nEND\n",
+                        file % 50
+                    ));
+                }
+                stream.push('\n');
+            }
+            git::with_input(repo.path(), &["fast-import", "--quiet"], stream.as_bytes());
+            let id = |name: &str| ObjectId::from_hex(repo.git(&["rev-parse", name]).as_bytes()).unwrap();
+            let (tip, earlier) = (id("main"), id("main~1"));
+            for delta_base_offset in [true, false] {
+                let offsets = format!("repack.useDeltaBaseOffset={delta_base_offset}");
+                repo.git(&["-c", &offsets, "repack", "-adfq"]);
+                let store = Store::open(&repo.objects(), tip.kind()).unwrap();
+                assert!(store.packed_len() as usize > 2 * SHARE);
+
+                let all = members(&store, &[tip]);
+                let selected = select(&store, &all);
+                assert!(selected.is_dense());
+                let (orphans, bytes) = one_by_one(&store, &all, &selected);
+                assert!(orphans.is_empty());
+                let expected = delta_base_offset.then_some(bytes);
+                for threads in [2, 4] {
+                    assert_eq!(at_once(&store, &all, &selected, (1, threads)), expected);
+                }
+                assert_eq!(at_once(&store, &all, &selected, (1, 1)), None);
+                assert_eq!(
+                    at_once(&store, &all, &selected, (store.packed_len() + 1, 4)),
+                    None
+                );
+
+                // Newer versions serve as bases of those that are left.
+                let part = members(&store, &[earlier]);
+                let selected = select(&store, &part);
+                assert!(selected.is_dense());
+                assert!(!one_by_one(&store, &part, &selected).0.is_empty());
+                for threads in [2, 4] {
+                    assert_eq!(at_once(&store, &part, &selected, (1, threads)), None);
+                }
             }
         }
     }

@@ -9,13 +9,13 @@ use sha1::Digest as _;
 
 /// A running checksum in the object format of a repository.
 #[derive(Debug, Clone)]
-pub(in crate::pack) enum Digest {
+pub(crate) enum Digest {
     Sha1(sha1::Sha1),
     Sha256(sha2::Sha256),
 }
 
 impl Digest {
-    pub(in crate::pack) fn new(format: Format) -> Digest {
+    pub(crate) fn new(format: Format) -> Digest {
         match format {
             Format::Sha256 => Digest::Sha256(sha2::Sha256::new()),
             _ => Digest::Sha1(sha1::Sha1::new()),
@@ -23,25 +23,35 @@ impl Digest {
     }
 
     /// The checksum of an object begins with its kind and size.
-    pub(in crate::pack) fn of_object(format: Format, kind: Kind, size: u64) -> Digest {
+    pub(crate) fn of_object(format: Format, kind: Kind, size: u64) -> Digest {
         let mut digest = Digest::new(format);
         digest.update(&gix_object::encode::loose_header(kind, size));
         digest
     }
 
-    pub(in crate::pack) fn update(&mut self, bytes: &[u8]) {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
         match self {
             Digest::Sha1(state) => state.update(bytes),
             Digest::Sha256(state) => state.update(bytes),
         }
     }
 
-    pub(in crate::pack) fn finish(self) -> ObjectId {
+    pub(crate) fn finish(self) -> ObjectId {
         match self {
             Digest::Sha1(state) => ObjectId::from_bytes_or_panic(&state.finalize()),
             Digest::Sha256(state) => ObjectId::from_bytes_or_panic(&state.finalize()),
         }
     }
+}
+
+/// True if `bytes`, the whole content of a file of Git's, end with the checksum of what is before.
+pub(crate) fn ends_with_checksum(bytes: &[u8], format: Format) -> bool {
+    let Some(end) = bytes.len().checked_sub(format.len_in_bytes()) else {
+        return false;
+    };
+    let mut digest = Digest::new(format);
+    digest.update(&bytes[..end]);
+    digest.finish().as_slice() == &bytes[end..]
 }
 
 #[cfg(test)]

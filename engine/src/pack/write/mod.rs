@@ -20,7 +20,7 @@
 pub(super) mod body;
 mod classify;
 mod copy;
-pub(super) mod digest;
+pub(crate) mod digest;
 mod encode;
 mod error;
 mod item;

@@ -8,9 +8,11 @@ use gix_object::Kind;
 use super::classify::{Classifier, Orphan};
 use super::item::{Item, Objects, Role, Source};
 use super::received::Received;
+use super::recency::Order;
 use super::search::{self, Budget};
 use super::select::Selected;
 use super::{Error, Options, Plan, recency, threads};
+use crate::phase::Phase;
 use crate::progress::{Progress, Unit};
 use crate::store::{Position, Reader, Store};
 use crate::walk;
@@ -32,6 +34,8 @@ pub fn plan<'a>(
     options: &Options,
     progress: &dyn Progress,
 ) -> Result<Plan<'a>, Error> {
+    let mut phase = Phase::begin("plan");
+    phase.objects(members.len().into());
     let objects = Objects {
         store,
         loose: members.loose(),
@@ -103,12 +107,15 @@ fn encoded(
     let store = objects.store;
     let mut items = Vec::with_capacity(objects.loose.len() + orphans.len());
     let first_loose = members.packed_len();
-    let order = match objects.loose.len() <= ORDERED {
-        true => (0..objects.loose.len() as u32).collect(),
+    let Order { numbers, headers } = match objects.loose.len() <= ORDERED {
+        true => Order {
+            numbers: (0..objects.loose.len() as u32).collect(),
+            headers: vec![None; objects.loose.len()],
+        },
         false => recency::order(objects, |number| members.kind(first_loose + number), progress)?,
     };
-    let headers = loose_headers(objects, options.threads, progress)?;
-    for number in order {
+    let headers = loose_headers(objects, headers, options.threads, progress)?;
+    for number in numbers {
         let (kind, size) = headers[number as usize];
         items.push(Item {
             source: Source::Loose(number),
@@ -153,32 +160,32 @@ fn name_hash(members: &walk::Objects, at: Position) -> u32 {
         .map_or(0, |number| members.name_hash(number))
 }
 
-/// Kind and size of every loose object.
+/// Kind and size of every loose object. Those that are known are not read again.
 fn loose_headers(
     objects: Objects<'_>,
+    known: Vec<Option<(Kind, u64)>>,
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<Vec<(Kind, u64)>, Error> {
-    let chunks: Vec<_> = objects.loose.chunks(HEADERS).collect();
+    let chunks: Vec<_> = objects.loose.chunks(HEADERS).zip(known.chunks(HEADERS)).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         let mut parts = Vec::new();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(ids) = chunks.get(number) else {
+            let Some((ids, known)) = chunks.get(number) else {
                 return Ok(parts);
             };
             if progress.interrupted() {
                 return Err(Error::Interrupted);
             }
             let mut headers = Vec::with_capacity(ids.len());
-            for id in *ids {
-                headers.push(
-                    objects
-                        .store
-                        .header(id)?
-                        .ok_or_else(|| Error::Disappeared(id.to_owned()))?,
-                );
+            for (id, &known) in ids.iter().zip(*known) {
+                let header = match known {
+                    Some(header) => Some(header),
+                    None => objects.store.header(id)?,
+                };
+                headers.push(header.ok_or_else(|| Error::Disappeared(id.to_owned()))?);
             }
             parts.push((number, headers));
         }

@@ -13,18 +13,27 @@ use crate::store::Cache;
 /// Cached delta bases; loose trees are no deltas, but their neighbours may be.
 const CACHE: usize = 1 << 20;
 
-/// The numbers of the loose objects, ordered as walking from the newest commit down to the files of each finds them.
-/// Only loose objects are followed; what is reached through none of them comes last. `kind` tells what each of them is.
+/// The loose objects by their numbers.
+pub(super) struct Order {
+    /// The numbers, ordered as walking from the newest commit down to the files of each finds them. What is reached
+    /// through no loose object comes last.
+    pub(super) numbers: Vec<u32>,
+    /// Kinds and sizes of those that were read on the way, by number.
+    pub(super) headers: Vec<Option<(Kind, u64)>>,
+}
+
+/// Orders the loose objects; only loose ones are followed. `kind` tells what each of them is.
 pub(super) fn order(
     objects: Objects<'_>,
     kind: impl Fn(u32) -> Kind,
     progress: &dyn Progress,
-) -> Result<Vec<u32>, Error> {
+) -> Result<Order, Error> {
     let count = objects.loose.len() as u32;
     let mut walk = Walk {
         objects,
         found: vec![false; objects.loose.len()],
         order: Vec::with_capacity(objects.loose.len()),
+        headers: vec![None; objects.loose.len()],
         cache: Cache::new(CACHE),
     };
     let mut commits = Vec::new();
@@ -50,13 +59,17 @@ pub(super) fn order(
     for number in 0..count {
         walk.find(number);
     }
-    Ok(walk.order)
+    Ok(Order {
+        numbers: walk.order,
+        headers: walk.headers,
+    })
 }
 
 struct Walk<'a> {
     objects: Objects<'a>,
     found: Vec<bool>,
     order: Vec<u32>,
+    headers: Vec<Option<(Kind, u64)>>,
     cache: Cache,
 }
 
@@ -74,7 +87,9 @@ impl Walk<'_> {
     fn read(&mut self, number: u32, out: &mut Vec<u8>) -> Result<Kind, Error> {
         let id = &self.objects.loose[number as usize];
         let kind = self.objects.store.read(id, &mut self.cache, out)?;
-        kind.ok_or_else(|| Error::Disappeared(id.to_owned()))
+        let kind = kind.ok_or_else(|| Error::Disappeared(id.to_owned()))?;
+        self.headers[number as usize] = Some((kind, out.len() as u64));
+        Ok(kind)
     }
 
     fn number(&self, id: &gix_hash::oid) -> Option<u32> {

@@ -11,6 +11,7 @@ use super::encode::Encoder;
 use super::item::{Role, Source};
 use super::output::{Chunks, Output, Sink};
 use super::{Error, Plan, Summary};
+use crate::phase::Phase;
 use crate::progress::{Progress, Unit};
 
 /// From so many copied bytes on, reading them and handing them on are worth a thread each.
@@ -21,6 +22,7 @@ const WAITING: usize = 4;
 impl Plan<'_> {
     /// Writes the pack. After an error, what `out` got is no pack; on success it has been flushed.
     pub fn stream(mut self, out: &mut dyn Write, progress: &dyn Progress) -> Result<Summary, Error> {
+        let mut phase = Phase::begin("write");
         let objects = self.objects();
         progress.begin("Writing objects", Some(objects.into()), Unit::Objects);
         let mut output = Output::start(out, self.objects.store.format(), objects)?;
@@ -47,6 +49,8 @@ impl Plan<'_> {
         encoder.write(&mut self.items, &self.tail, &mut copier, &mut output, progress)?;
         let (checksum, bytes) = output.finish()?;
         progress.end();
+        phase.objects(objects.into());
+        phase.bytes(bytes);
         Ok(Summary {
             checksum,
             bytes,

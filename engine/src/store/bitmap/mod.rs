@@ -8,6 +8,8 @@ mod bits;
 mod ewah;
 mod multi;
 
+use std::path::{Path, PathBuf};
+
 use gix_hash::oid;
 use gix_object::Kind;
 
@@ -17,6 +19,8 @@ use multi::MultiPack;
 
 use super::{Position, Store};
 use crate::mapped::Mapped;
+use crate::notice;
+use crate::pack::write::digest::ends_with_checksum;
 
 const MAGIC: &[u8] = b"BITM";
 /// Everything reachable is inside. Git has no bitmaps without.
@@ -28,10 +32,27 @@ const LOOKUP_TABLE: u16 = 0x10;
 /// Sets of many commits at once, which are not used here.
 const PSEUDO_MERGES: u16 = 0x20;
 
+/// What was opened, or a word about why it cannot be used.
+fn used(bitmap: Result<Bitmap, Damaged>, path: &Path) -> Option<Bitmap> {
+    bitmap.inspect_err(|error| passed_over(path, error)).ok()
+}
+
+/// Says that a bitmap is not used.
+pub(crate) fn passed_over(path: &Path, error: &Damaged) {
+    notice::passed_over(path, &format!("{}: {error}", path.display()));
+}
+
 /// The file cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the bitmap is damaged: {0}")]
 pub struct Damaged(&'static str);
+
+impl Damaged {
+    /// A bit stands for nothing.
+    pub(crate) fn order() -> Damaged {
+        Damaged("it has a bit for an object that is not there")
+    }
+}
 
 /// An open bitmap file. Objects have bit numbers here, which [`Bitmap::position`] and [`Bitmap::bit`] translate.
 #[derive(Debug)]
@@ -77,11 +98,14 @@ impl Store {
     pub fn bitmap(&self) -> Option<Bitmap> {
         let multi = self.object_dirs().find_map(|folder| {
             let multi = MultiPack::open(folder, self.format())?;
-            let map = Mapped::open(multi.bitmap_path()).ok()?;
-            Bitmap::parse(map, self, Order::Multi(multi)).ok()
+            let path = multi.bitmap_path().to_owned();
+            let map = Mapped::open(&path).ok()?;
+            used(Bitmap::parse(map, self, Order::Multi(multi)), &path)
         });
         multi.or_else(|| {
-            (0..self.packs().len()).find_map(|number| self.pack_bitmap(number).and_then(Result::ok))
+            self.packs().iter().enumerate().find_map(|(number, pack)| {
+                used(self.pack_bitmap(number)?, &pack.path().with_extension("bitmap"))
+            })
         })
     }
 
@@ -179,14 +203,17 @@ impl Bitmap {
     /// Compares the content of the file with the checksum at its end. Reads all of it; worthwhile before a decision that
     /// a flipped bit would spoil, because sets are checked for their form only.
     pub fn verify(&self) -> Result<(), Damaged> {
-        let damaged = Damaged("its content does not fit its checksum");
-        let format = self.format;
-        let (content, checksum) = self.map.split_at(self.map.len() - format.len_in_bytes());
-        let mut hasher = gix_hash::hasher(format);
-        hasher.update(content);
-        match hasher.try_finalize() {
-            Ok(actual) if actual.as_slice() == checksum => Ok(()),
-            _ => Err(damaged),
+        match ends_with_checksum(&self.map, self.format) {
+            true => Ok(()),
+            false => Err(Damaged("its content does not fit its checksum")),
+        }
+    }
+
+    /// The file, for messages.
+    pub fn path(&self, store: &Store) -> PathBuf {
+        match &self.order {
+            Order::Pack(number) => store.packs()[*number].path().with_extension("bitmap"),
+            Order::Multi(multi) => multi.bitmap_path().to_owned(),
         }
     }
 

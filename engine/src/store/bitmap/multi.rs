@@ -7,6 +7,7 @@ use gix_hash::{ObjectId, oid};
 
 use super::super::order::hash_number;
 use crate::mapped::Mapped;
+use crate::notice;
 
 const MAGIC: &[u8] = b"MIDX";
 const HEADER: usize = 12;
@@ -55,7 +56,25 @@ impl MultiPack {
         {
             return None;
         }
-        let chunk = |name: &[u8; 4]| chunk(&map[..end], usize::from(head[6]), name);
+        let path = folder.join("multi-pack-index");
+        let multi = MultiPack::parse((map, end), checksum, bitmap, &folder, format);
+        if multi.is_none() {
+            let fault = format!("the multi-pack-index {} is damaged", path.display());
+            notice::passed_over(&path, &fault);
+        }
+        multi
+    }
+
+    /// Finds the tables of a file of the right kind, which lie before `end`.
+    fn parse(
+        (map, end): (Mapped, usize),
+        checksum: ObjectId,
+        bitmap: PathBuf,
+        folder: &Path,
+        format: gix_hash::Kind,
+    ) -> Option<MultiPack> {
+        let id_length = format.len_in_bytes();
+        let chunk = |name: &[u8; 4]| chunk(&map[..end], usize::from(map[6]), name);
         let fan = chunk(b"OIDF").filter(|range| range.len() == FAN_BYTES)?;
         let count = number32(&map, fan.end - 4)?;
         let ids =

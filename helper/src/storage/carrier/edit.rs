@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice as _};
 use gix::object::Kind as ObjectKind;
 use gix_hash::ObjectId;
 use ingot_engine::object::tree::Entry;
-use ingot_engine::pack::build::Content;
+use ingot_engine::pack::create::Content;
 
 use super::super::{Error, Kind};
 use super::layout;

@@ -1,5 +1,6 @@
 //! A carrier on this machine, opened directly: no program is started for it, and nothing is copied.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use gix::object::Kind;
 use gix_hash::ObjectId;
 use ingot_engine::durable::Fs;
 use ingot_engine::import::{self, Import};
-use ingot_engine::pack::build::{Builder, Content};
+use ingot_engine::pack::create::{Content, Creator};
 use ingot_engine::refs::{self, Edit, Expected, Transaction};
 use ingot_engine::repository::{self, Init, Repository};
 use ingot_engine::store::{self, Store};
@@ -182,12 +183,24 @@ impl Outer for Local {
 struct LocalUpload {
     local: Local,
     import: Import,
-    builder: Builder,
+    builder: Creator,
 }
 
 impl Upload for LocalUpload {
     fn add(&mut self, kind: Kind, bytes: &[u8], content: Content) -> Result<ObjectId, Error> {
-        self.builder.add(kind, bytes, content).map_err(Error::Write)
+        self.builder
+            .add_whole(kind, bytes, content)
+            .map_err(|error| Error::Write(error.into()))
+    }
+
+    fn add_part(&mut self, size: u64, source: &mut dyn Read) -> Result<ObjectId, Error> {
+        self.builder
+            .add_stream(size, source)
+            .map_err(|error| Error::Write(error.into()))
+    }
+
+    fn folder(&self) -> &Path {
+        self.import.quarantine()
     }
 
     fn publish(&mut self, old: Option<ObjectId>, new: ObjectId) -> Result<Outcome, Error> {

@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use gix::object::Kind as ObjectKind;
 use ingot_engine::durable::Fs;
-use ingot_engine::pack::build::Content;
+use ingot_engine::pack::create::Content;
 use ingot_engine::transport::Messages;
 
 pub use layout::{BRANCH, MOST_PARTS, PART};

@@ -1,10 +1,12 @@
 //! The Git repository around the ciphertext, wherever it is.
 
+use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use gix::object::Kind;
 use gix_hash::ObjectId;
-use ingot_engine::pack::build::Content;
+use ingot_engine::pack::create::Content;
 use ingot_engine::store::Store;
 
 use super::super::Error;
@@ -53,6 +55,12 @@ pub enum Purpose {
 pub trait Upload: Send {
     /// Adds an object. Random content is that of sealed packs.
     fn add(&mut self, kind: Kind, bytes: &[u8], content: Content) -> Result<ObjectId, Error>;
+
+    /// Adds a part of a sealed pack, of exactly `size` bytes.
+    fn add_part(&mut self, size: u64, source: &mut dyn Read) -> Result<ObjectId, Error>;
+
+    /// A folder for what is not an object yet, on the disk that the objects go to. It goes with this.
+    fn folder(&self) -> &Path;
 
     /// Moves the branch from `old` to `new`, a commit among the new objects, if it still is at `old`. May be called
     /// again with the same values after [`Outcome::Unknown`].

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gix_hash::ObjectId;
 use ingot_engine::object::tree::{Entries, Entry};
-use ingot_engine::pack::build;
+use ingot_engine::pack::create;
 use ingot_engine::store::{Cache, Store};
 
 use super::super::{Error, HEAD_LIMIT, Kind, RawHead};
@@ -103,7 +103,7 @@ impl Snapshot {
         let bytes = self.read_folder("", tip.tree)?;
         let wanted = Found {
             mode: layout::FILE,
-            id: build::id_of(self.format(), gix::object::Kind::Blob, layout::ATTRIBUTES_TEXT),
+            id: create::id_of(self.format(), gix::object::Kind::Blob, layout::ATTRIBUTES_TEXT),
         };
         Ok(self.find("", &bytes, layout::ATTRIBUTES)? == Some(wanted))
     }

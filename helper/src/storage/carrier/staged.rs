@@ -1,11 +1,13 @@
 //! What will be published together: new objects that nobody sees before the head moves.
 
-use std::io::{self, Write};
+use std::io::{self, Seek as _, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use gix::object::Kind as ObjectKind;
 use gix_hash::ObjectId;
-use ingot_engine::pack::build::Content;
+use ingot_engine::pack::create::Content;
+use tempfile::SpooledTempFile;
 
 use super::super::{Error, Kind, StagedObject};
 use super::outer::Upload;
@@ -22,27 +24,35 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Adds the next part of something.
+    /// Adds the next part of something small.
     pub fn part(&mut self, bytes: &[u8], content: Content) -> Result<ObjectId, Error> {
         self.upload.add(ObjectKind::Blob, bytes, content)
     }
 }
 
+/// What of a part is held in memory. The rest waits in a file, because the length of an object comes before it.
+const IN_MEMORY: usize = 1 << 20;
+
 /// A pack on its way.
 pub(super) struct Staged {
     shared: Arc<Shared>,
-    /// The part that is being filled.
-    part: Vec<u8>,
+    /// The part that is being filled, and how far.
+    part: SpooledTempFile,
+    filled: u64,
     parts: Vec<ObjectId>,
     finished: bool,
 }
 
 impl Staged {
     pub fn begin(shared: &Arc<Shared>) -> Result<Staged, Error> {
-        shared.with_pending(|_| Ok(()))?;
+        let part = shared.with_pending(|pending| {
+            let folder = pending.upload.folder();
+            Ok(tempfile::spooled_tempfile_in(IN_MEMORY, folder))
+        })?;
         Ok(Staged {
             shared: Arc::clone(shared),
-            part: Vec::new(),
+            part,
+            filled: 0,
             parts: Vec::new(),
             finished: false,
         })
@@ -54,22 +64,32 @@ impl Staged {
                 limit: layout::MOST_PARTS as u64 * layout::PART,
             });
         }
-        let part = &self.part;
+        let (part, size) = (&mut self.part, self.filled);
+        part.rewind().map_err(spooling)?;
         let id = self
             .shared
-            .with_pending(|pending| pending.part(part, Content::Random))?;
+            .with_pending(|pending| pending.upload.add_part(size, part))?;
         self.parts.push(id);
-        self.part.clear();
+        self.part.rewind().map_err(spooling)?;
+        self.part.set_len(0).map_err(spooling)?;
+        self.filled = 0;
         Ok(())
     }
 }
 
+/// A part could not be put aside.
+fn spooling(source: io::Error) -> Error {
+    let place = Path::new("a part of a pack");
+    Error::Write(ingot_engine::durable::Error::new("put aside", place, source))
+}
+
 impl Write for Staged {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = layout::PART as usize - self.part.len();
-        let taken = bytes.len().min(room);
-        self.part.extend_from_slice(&bytes[..taken]);
-        if self.part.len() as u64 == layout::PART {
+        let room = layout::PART - self.filled;
+        let wanted = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        let taken = self.part.write(&bytes[..wanted])?;
+        self.filled += taken as u64;
+        if self.filled == layout::PART {
             self.end_part().map_err(io::Error::other)?;
         }
         Ok(taken)
@@ -82,7 +102,7 @@ impl Write for Staged {
 
 impl StagedObject for Staged {
     fn finish(mut self: Box<Self>, id: &ContentId) -> Result<(), Error> {
-        if !self.part.is_empty() {
+        if self.filled > 0 {
             self.end_part()?;
         }
         let parts = std::mem::take(&mut self.parts);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bstr::BStr;
 use gix_hash::ObjectId;
 use ingot_engine::import::Limits;
-use ingot_engine::pack::build::Content;
+use ingot_engine::pack::create::Content;
 use ingot_engine::pack::index;
 use ingot_engine::progress::Silent;
 use ingot_engine::store::Store;
@@ -329,9 +329,9 @@ fn copy(shared: &Shared, snapshot: &Snapshot, kept: &Arc<Store>) -> Result<(), E
             return Ok(());
         }
         builder
-            .add(kind, bytes, Content::Compressible)
+            .add_whole(kind, bytes, Content::Compressible)
             .map(drop)
-            .map_err(Error::Write)
+            .map_err(|error| Error::Write(error.into()))
     })?;
     import.adopt(builder).map_err(|error| not_taken(shared, error))?;
     shared.cache.keep(import)
@@ -347,9 +347,9 @@ pub(super) fn tidy(shared: &Shared, snapshot: &Snapshot) -> Result<(), Error> {
     let mut builder = import.builder();
     snapshot.for_each_kept(&mut |_, kind, bytes| {
         builder
-            .add(kind, bytes, Content::Compressible)
+            .add_whole(kind, bytes, Content::Compressible)
             .map(drop)
-            .map_err(Error::Write)
+            .map_err(|error| Error::Write(error.into()))
     })?;
     import.adopt(builder).map_err(|error| not_taken(shared, error))?;
     shared.cache.replace(&kept, import)

@@ -1,14 +1,15 @@
 //! A push to a server.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write};
+use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use bstr::BStr;
 use gix::object::Kind;
 use gix_hash::ObjectId;
 use ingot_engine::import::Import;
-use ingot_engine::pack::build::{Builder, Built, Content};
+use ingot_engine::pack::create::{self, Completed, Content, Creator};
 use ingot_engine::transport::{Command, Push, PushError, Report, Status};
 use tempfile::TempDir;
 
@@ -26,11 +27,11 @@ pub(super) struct NetworkUpload {
     shared: Arc<Shared>,
     format: gix_hash::Kind,
     /// What is sent.
-    pack: Option<Builder>,
-    built: Option<Built>,
+    pack: Option<Creator>,
+    built: Option<Completed>,
     /// What is kept of it.
-    kept: Option<(Import, Builder)>,
-    _spool: TempDir,
+    kept: Option<(Import, Creator)>,
+    spool: TempDir,
 }
 
 impl NetworkUpload {
@@ -40,17 +41,17 @@ impl NetworkUpload {
         let (_, store) = shared.cache.open(format, &[])?;
         let import = shared.cache.import(&store)?;
         let kept = import.builder();
+        let options = create::Options {
+            fs: Arc::clone(&shared.place.fs),
+            ..create::Options::default()
+        };
         Ok(NetworkUpload {
             shared: Arc::clone(shared),
             format,
-            pack: Some(Builder::new(
-                Arc::clone(&shared.place.fs),
-                &spool.path().join("pack"),
-                format,
-            )),
+            pack: Some(Creator::in_folder(spool.path(), format, &options)),
             built: None,
             kept: Some((import, kept)),
-            _spool: spool,
+            spool,
         })
     }
 
@@ -107,17 +108,28 @@ impl NetworkUpload {
 impl Upload for NetworkUpload {
     fn add(&mut self, kind: Kind, bytes: &[u8], content: Content) -> Result<ObjectId, Error> {
         if let (Content::Compressible, Some((_, kept))) = (content, &mut self.kept) {
-            kept.add(kind, bytes, content).map_err(Error::Write)?;
+            kept.add_whole(kind, bytes, content).map_err(written)?;
         }
         match &mut self.pack {
-            Some(pack) => pack.add(kind, bytes, content).map_err(Error::Write),
+            Some(pack) => pack.add_whole(kind, bytes, content).map_err(written),
             None => Err(self.refused("objects come too late for the push")),
         }
     }
 
+    fn add_part(&mut self, size: u64, source: &mut dyn Read) -> Result<ObjectId, Error> {
+        match &mut self.pack {
+            Some(pack) => pack.add_stream(size, source).map_err(written),
+            None => Err(self.refused("objects come too late for the push")),
+        }
+    }
+
+    fn folder(&self) -> &Path {
+        self.spool.path()
+    }
+
     fn publish(&mut self, old: Option<ObjectId>, new: ObjectId) -> Result<Outcome, Error> {
         if let Some(pack) = self.pack.take() {
-            self.built = Some(pack.finish().map_err(Error::Write)?);
+            self.built = Some(pack.complete().map_err(written)?);
         }
         let Some(built) = self.built.clone() else {
             return Err(self.refused("there is nothing to push"));
@@ -153,8 +165,12 @@ impl Upload for NetworkUpload {
     }
 }
 
+fn written(error: create::Error) -> Error {
+    Error::Write(error.into())
+}
+
 /// Copies the pack to the server.
-fn send(built: &Built, out: &mut dyn Write) -> io::Result<()> {
+fn send(built: &Completed, out: &mut dyn Write) -> io::Result<()> {
     let mut file = File::open(&built.path)?;
     let mut block = vec![0; BLOCK];
     loop {
