@@ -36,3 +36,13 @@ fn policy() {
 fn helper_command() {
     replay("helper_command", bodies::helper_command);
 }
+
+#[test]
+fn wrapped_key() {
+    replay("wrapped_key", bodies::wrapped_key);
+}
+
+#[test]
+fn recovery_sheet() {
+    replay("recovery_sheet", bodies::recovery_sheet);
+}

@@ -68,6 +68,8 @@ fn every_command_works_without_git() {
         // With nothing configured.
         alone(source.path(), &["push"]).good();
         alone(source.path(), &["push", "e2ee", ":gone", "topic"]).bad(&[]);
+        alone(source.path(), &["key", "show"]).good();
+        alone(source.path(), &["key", "backup"]).good();
         alone(bare.root(), &["completions", "bash"]).good();
         alone(bare.root(), &["man", text(&nothing)]).good();
 

@@ -12,6 +12,7 @@ pub mod guide;
 pub mod random;
 pub mod repo;
 pub mod serve;
+pub mod terminal;
 pub mod textual;
 
 use std::path::{Path, PathBuf};

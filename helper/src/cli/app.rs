@@ -223,7 +223,7 @@ impl App {
 impl Found {
     /// Opens the key file, for no store in particular.
     pub fn read_key(&self) -> Result<Opened, Failure> {
-        if let Some(repository) = &self.repository {
+        if let Some(repository) = self.repository.as_ref().filter(|_| self.key.exists()) {
             let setting = self
                 .remote
                 .as_ref()

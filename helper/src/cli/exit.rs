@@ -151,6 +151,7 @@ impl From<key_file::Error> for Failure {
             } => Code::Interrupted,
             key_file::Error::Protected(_)
             | key_file::Error::Unanswered { .. }
+            | key_file::Error::NoPassphrase(_)
             | key_file::Error::WrongPassphrase(_) => Code::KeyLocked,
             _ => Code::Failed,
         };

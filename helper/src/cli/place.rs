@@ -52,7 +52,8 @@ impl Place {
         base: &Path,
     ) -> Result<Place, Failure> {
         let fs = durable::real();
-        if let Some(repository) = repository {
+        // One that is not there has another message.
+        if let Some(repository) = repository.filter(|_| key_file.exists()) {
             let setting = remote.map(|remote| key_setting(remote.name.as_bstr()).to_string());
             refuse_in_work_tree(&key_file, repository, setting.as_deref())?;
         }

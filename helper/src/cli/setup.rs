@@ -352,10 +352,8 @@ fn report(
          From here on, git push {REMOTE} and git-e2ee push do the same.\n\n\
          To get it on another machine, copy the key there over a channel you trust, make the store reachable under \
          the same path, and run:\n  {clone}\n\
-         Nobody can read the store without the key, you included: keep a copy of it in a safe place, on paper for \
-         example: git-e2ee key backup\n\
-         The key file opens the store for whoever gets hold of it. To protect it by a passphrase: \
-         git-e2ee key change-passphrase\n",
+         Nobody can read the store without the key, you included: keep a copy of it in a safe place.\n\
+         On paper: git-e2ee key backup. Behind a passphrase: git-e2ee key change-passphrase.\n",
         made(setup.made_key),
         setup.key.display(),
         made(setup.made_store),

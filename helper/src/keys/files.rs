@@ -182,7 +182,7 @@ impl KeyFiles {
             }
             self.ask.say("the two differ");
         }
-        Err(Error::WrongPassphrase(path.to_owned()))
+        Err(Error::NoPassphrase(path.to_owned()))
     }
 
     fn seal(&self, path: &Path, key: &DeviceKey, wrapping: &Wrapping) -> Result<Zeroizing<Vec<u8>>, Error> {

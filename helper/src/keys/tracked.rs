@@ -57,6 +57,9 @@ fn remedy(path: &Path, repository: &Repository, setting: Option<&str>) -> String
     let folder = key_folder(repository);
     let name = path.file_name().unwrap_or_default();
     let new = word(&folder.join(name));
+    if std::fs::symlink_metadata(path).is_err() {
+        return format!("choose a name outside of it, for example {new}");
+    }
     // A link would move alone.
     let file = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut line = format!(

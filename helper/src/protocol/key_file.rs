@@ -64,6 +64,9 @@ pub enum Error {
     /// Every passphrase that was given is another one.
     #[error("the passphrase of key file {} is another one; nothing was done with it", .0.display())]
     WrongPassphrase(PathBuf),
+    /// No new passphrase came about.
+    #[error("no passphrase for {} was given twice in the same way; nothing was done", .0.display())]
+    NoPassphrase(PathBuf),
     /// A protected file that cannot be opened or made.
     #[error("key file {}: {source}", .path.display())]
     Age {

@@ -39,6 +39,7 @@ pub struct Said {
 }
 
 impl Said {
+    /// What a program that has ended said.
     pub fn of(output: &Output) -> Said {
         Said {
             ok: output.status.success(),
@@ -81,7 +82,8 @@ impl Bare {
         self.temp.path().join(name)
     }
 
-    fn command(&self, program: impl AsRef<OsStr>, dir: &Path) -> Command {
+    /// Any program, ready to be started.
+    pub fn command(&self, program: impl AsRef<OsStr>, dir: &Path) -> Command {
         let mut command = isolated(Command::new(program), dir);
         let helper = Path::new(env!("CARGO_BIN_EXE_git-remote-e2ee"))
             .parent()

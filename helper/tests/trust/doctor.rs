@@ -119,7 +119,11 @@ fn a_look_at_everything() {
     let inside = source.path().join("key.json");
     super::client::copy_key(&world.key, &inside);
     let said = doctor(&["--key", "key.json"]);
-    assert!(has(&said, "key", "note"), "{}", said.out);
+    assert!(
+        said.code == Some(1) && has(&said, "key", "trouble"),
+        "{}",
+        said.out
+    );
 }
 
 #[test]

@@ -46,9 +46,8 @@ pub fn push(app: &App, args: &Transfer) -> Result<Report, Failure> {
     let mut text = String::new();
     if pushed.made_key {
         text += &format!(
-            "Device key made: {}\nNobody can read the store without it, you included: keep a copy in a safe place, \
-             on paper for example: git-e2ee key backup --key FILE\n\
-             To protect it by a passphrase: git-e2ee key change-passphrase --key FILE\n",
+            "Device key made: {}\nNobody can read the store without it, you included: keep a copy in a safe place.\n\
+             On paper: git-e2ee key backup --key FILE. Behind a passphrase: git-e2ee key change-passphrase --key FILE.\n",
             app.short(&store.key)
         );
     }

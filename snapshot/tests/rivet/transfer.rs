@@ -104,6 +104,45 @@ fn from_one_machine_to_another_without_git() {
 }
 
 #[test]
+fn a_key_behind_a_passphrase_is_asked_for_once() {
+    use ingot_helper::keys::{KeyFiles, Wrapping};
+
+    let home = Home::new();
+    home.configure("[remote]\nurl = \"e2ee::~/store\"");
+    home.write("t/file", "one");
+    home.rivet(&["snapshot"]).good();
+    home.rivet(&["push"]).good();
+    let path = home.path(".config/ingot/keys/rivet.key.json");
+    let files = KeyFiles::silent();
+    let key = files.read(&path).unwrap().key;
+    let wrapping = Wrapping::Passphrase {
+        passphrase: "open sesame".into(),
+        work_factor: 4,
+    };
+    files
+        .replace(&ingot_engine::durable::Real, &path, &key, &wrapping)
+        .unwrap();
+    home.write("t/file", "two");
+    home.rivet(&["snapshot"]).good();
+    let switched_off = home
+        .command()
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .arg("push")
+        .output();
+    let said = ran(switched_off.unwrap()).ends(15);
+    assert!(said.contains("protected by a passphrase"), "{said}");
+    let (askpass, log) = (home.path("askpass"), home.path("asked"));
+    let script = format!("#!/bin/sh\necho >> '{}'\necho open sesame\n", log.display());
+    std::fs::write(&askpass, script).unwrap();
+    std::fs::set_permissions(&askpass, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for (number, command) in ["push", "pull", "doctor"].into_iter().enumerate() {
+        let output = home.command().env("GIT_ASKPASS", &askpass).arg(command).output();
+        ran(output.unwrap()).good();
+        assert_eq!(std::fs::read(&log).unwrap().len(), number + 1, "{command}");
+    }
+}
+
+#[test]
 fn history_that_was_pruned_is_pushed_and_foreign_history_is_not_overwritten() {
     let home = Home::new();
     home.configure("[remote]\nurl = \"e2ee::~/store\"");

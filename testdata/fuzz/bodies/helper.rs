@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use ingot_helper::gitremote::parse;
+use ingot_helper::keys::{Passphrase, age, sheet};
 use ingot_helper::protocol::{Chain, ContentId, DeviceKey, Policy};
 
 /// A throw-away key that opens the golden store, so that mutated manifests of it get as far as they can.
@@ -25,4 +26,21 @@ pub fn policy(data: &[u8]) {
 /// One line that Git writes to a remote helper.
 pub fn helper_command(data: &[u8]) {
     let _ = parse::command(data);
+}
+
+/// A key file that a passphrase protects, as somebody else may have left it. Costly ones are taken apart only.
+pub fn wrapped_key(data: &[u8]) {
+    if let Ok(file) = age::File::parse(data)
+        && file.work_factor() <= 6
+        && let Ok(json) = file.open(&Passphrase::from("correct horse battery staple"))
+    {
+        let _ = DeviceKey::parse(&json);
+    }
+}
+
+/// The text of a recovery sheet, typed or read by a camera.
+pub fn recovery_sheet(data: &[u8]) {
+    if let Ok(text) = str::from_utf8(data) {
+        let _ = sheet::read(text);
+    }
 }

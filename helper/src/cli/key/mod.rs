@@ -57,7 +57,7 @@ fn path_of(app: &App, of: &KeyOf) -> Result<PathBuf, Failure> {
             }
         }
     };
-    if let Some(repository) = &repository {
+    if let Some(repository) = repository.as_ref().filter(|_| path.exists()) {
         let setting = setting.map(|name| name.to_string());
         refuse_in_work_tree(&path, repository, setting.as_deref())?;
     }
