@@ -77,7 +77,8 @@ impl Shown {
 impl Subscriber for Shown {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let phase = self.sink.is_some() && metadata.target() == phase::TARGET;
-        metadata.is_event() && (phase || (*metadata.level() <= Level::WARN && ours(metadata)))
+        // A question whether anybody listens is neither a span nor an event.
+        !metadata.is_span() && (phase || (*metadata.level() <= Level::WARN && ours(metadata)))
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
