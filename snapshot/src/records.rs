@@ -3,10 +3,12 @@
 //! Such a file begins with a word that names its layout and ends with the BLAKE3 of all before. A damaged, foreign or
 //! older one counts as absent, so it is written without waiting for the disk.
 
+use std::ops::Deref;
 use std::path::Path;
 
 use gix_hash::ObjectId;
 use ingot_engine::durable::Fs;
+use ingot_engine::mapped::Mapped;
 
 use crate::capture::walk::Stat;
 use crate::manifest::Time;
@@ -14,15 +16,24 @@ use crate::manifest::Time;
 /// Bytes of the checksum at the end.
 const SUM: usize = 32;
 
-/// Reads a file that begins with `magic`, without its checksum; `None` where there is none that can be used.
-pub(crate) fn read(path: &Path, magic: &[u8; 8]) -> Option<Vec<u8>> {
-    let mut bytes = std::fs::read(path).ok()?;
-    let end = bytes.len().checked_sub(SUM)?;
-    if !bytes.starts_with(magic) || blake3::hash(&bytes[..end]).as_bytes()[..] != bytes[end..] {
-        return None;
+/// A file whose checksum is right; its bytes without that. It is mapped: [`write()`] renames, and never changes a file
+/// that has its name.
+pub(crate) struct Sealed(Mapped);
+
+impl Deref for Sealed {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0[..self.0.len().saturating_sub(SUM)]
     }
-    bytes.truncate(end);
-    Some(bytes)
+}
+
+/// Opens a file that begins with `magic`; `None` where there is none that can be used.
+pub(crate) fn read(path: &Path, magic: &[u8; 8]) -> Option<Sealed> {
+    let map = Mapped::open(path).ok()?;
+    let end = map.len().checked_sub(SUM)?;
+    let is_whole = map[..end].starts_with(magic) && blake3::hash(&map[..end]).as_bytes()[..] == map[end..];
+    is_whole.then_some(Sealed(map))
 }
 
 /// Puts a file in its place. Whether it reaches the disk is of no importance, but half of it must not be taken for all,

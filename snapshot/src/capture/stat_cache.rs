@@ -16,7 +16,7 @@ use rustix::fs::FileType;
 
 use super::walk::Stat;
 use crate::manifest::{Content, EntryRef, KindRef, Reason, Time};
-use crate::records::{self, Input, Output};
+use crate::records::{self, Input, Output, Sealed};
 
 const MAGIC: &[u8; 8] = b"RIVETST2";
 /// A millisecond clock's tick and then some: times within it of each other may not tell what came first.
@@ -72,7 +72,7 @@ pub fn is_racy(stat: &Stat, began: Time) -> bool {
 
 /// A cache file in memory. Entries are read where they lie.
 pub struct StatCache {
-    bytes: Vec<u8>,
+    bytes: Sealed,
     /// The settings and the rest.
     pub head: Head,
     entries: u64,

@@ -212,8 +212,17 @@ impl Walk<'_> {
             Scope::Some(_) => Vec::new(),
         };
         let mut ahead = ahead.into_iter();
+        listing.items.reserve(names.ranges.len());
         for name in names.iter() {
-            self.name(path, name, &folder, ahead.next(), scope, device, listing)?;
+            self.name(
+                path,
+                name,
+                &folder,
+                ahead.next().flatten(),
+                scope,
+                device,
+                listing,
+            )?;
         }
         Ok(())
     }
@@ -360,35 +369,31 @@ fn see(folder: &OwnedFd, name: &[u8]) -> Asked {
 /// Asks about all names of a large folder, on several threads; about none of a small one, for which that would take
 /// longer. These are threads of their own: to have one more for so short a time is cheaper than to start a pool, which
 /// a capture that finds nothing changed does not need.
-fn look_ahead(folder: &OwnedFd, names: &Names) -> Vec<Asked> {
+fn look_ahead(folder: &OwnedFd, names: &Names) -> Vec<Option<Asked>> {
     let count = names.ranges.len();
     if count < MANY {
         return Vec::new();
     }
     let share = count.div_ceil(threads(count));
-    let mut seen: Vec<Asked> = Vec::with_capacity(count);
-    let look = |ranges: &[(u64, usize, usize)]| -> Vec<Asked> {
-        let name = |&(_, start, end): &(u64, usize, usize)| see(folder, &names.bytes[start..end]);
-        ranges.iter().map(name).collect()
+    let mut seen = vec![None; count];
+    let look = |seen: &mut [Option<Asked>], ranges: &[(u64, usize, usize)]| {
+        for (seen, &(_, start, end)) in seen.iter_mut().zip(ranges) {
+            *seen = Some(see(folder, &names.bytes[start..end]));
+        }
     };
-    let (own, others) = names.ranges.split_at(share.min(count));
     std::thread::scope(|scope| {
         let look = &look;
-        let others: Vec<_> = others
-            .chunks(share)
-            .map(|ranges| {
-                let other = std::thread::Builder::new().stack_size(STACK);
-                (ranges, other.spawn_scoped(scope, move || look(ranges)).ok())
-            })
-            .collect();
-        seen.extend(look(own));
-        for (ranges, other) in others {
-            match other.map(std::thread::ScopedJoinHandle::join) {
-                Some(Ok(found)) => seen.extend(found),
-                Some(Err(panic)) => std::panic::resume_unwind(panic),
-                // There was no thread to be had.
-                None => seen.extend(look(ranges)),
+        let mut shares = seen.chunks_mut(share).zip(names.ranges.chunks(share));
+        let own = shares.next();
+        // Without a thread for them, names are asked about when they are visited.
+        for (seen, ranges) in shares {
+            let other = std::thread::Builder::new().stack_size(STACK);
+            if other.spawn_scoped(scope, move || look(seen, ranges)).is_err() {
+                break;
             }
+        }
+        if let Some((seen, ranges)) = own {
+            look(seen, ranges);
         }
     });
     seen
