@@ -91,7 +91,7 @@ pub fn make(size: Size, into: &Path) -> Result<PathBuf, Error> {
             side = Some((number, number));
         }
         for _ in 0..=noise.next() % 3 {
-            let fresh = files.is_empty() || noise.next() % 6 == 0;
+            let fresh = files.is_empty() || noise.next().is_multiple_of(6);
             let at = match fresh {
                 true => {
                     let path = format!(

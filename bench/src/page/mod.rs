@@ -102,9 +102,9 @@ fn part(section: &Section) -> String {
                 })
             })
             .collect();
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "<figure><figcaption>{}</figcaption>{}<p class=\"small\">peak memory</p>{}</figure>\n",
+            "<figure><figcaption>{}</figcaption>{}<p class=\"small\">peak memory</p>{}</figure>",
             escaped(row),
             chart::bars(&format!("{row}: seconds"), &walls),
             chart::bars(&format!("{row}: memory"), &memory),
@@ -119,9 +119,9 @@ fn part(section: &Section) -> String {
                 label: bytes_in_words(bytes),
             })
             .collect();
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "<figure><figcaption>{}</figcaption>{}</figure>\n",
+            "<figure><figcaption>{}</figcaption>{}</figure>",
             escaped(row),
             chart::bars(&format!("{row}: bytes"), &bytes),
         );
@@ -153,9 +153,9 @@ fn lines(report: &Report) -> String {
                 )
             })
             .collect();
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "<figure><figcaption>{}, one after the other</figcaption>{}</figure>\n",
+            "<figure><figcaption>{}, one after the other</figcaption>{}</figure>",
             escaped(row),
             chart::lines(&format!("{row} over time"), "run", "ms", &series),
         );
@@ -170,9 +170,9 @@ fn lines(report: &Report) -> String {
                 (tool.as_str(), points.collect())
             })
             .collect();
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "<figure><figcaption>{}: memory over time</figcaption>{}</figure>\n",
+            "<figure><figcaption>{}: memory over time</figcaption>{}</figure>",
             escaped(row),
             chart::lines(&format!("{row}: memory over time"), "s", "MiB", &series),
         );
@@ -195,10 +195,10 @@ fn figures(section: &Section) -> String {
             let mib = |kibibytes: Option<f64>| {
                 kibibytes.map_or(String::new(), |value| format!("{:.1}", value / 1024.0))
             };
-            let _ = write!(
+            let _ = writeln!(
                 rows,
                 "<tr data-row=\"{row}\" data-tool=\"{tool}\"><th>{row}</th><td>{tool}</td><td data-median=\"{wall}\">{}</td>\
-                 <td>{}–{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                 <td>{}–{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
                 seconds(wall),
                 seconds(low),
                 seconds(high),
@@ -213,10 +213,10 @@ fn figures(section: &Section) -> String {
     for (row, tools) in section.report.sizes() {
         let base = tools.get(section.base).copied().filter(|&bytes| bytes > 0);
         for (tool, bytes) in tools {
-            let _ = write!(
+            let _ = writeln!(
                 rows,
                 "<tr data-row=\"{row}\" data-tool=\"{tool}\"><th>{row}</th><td>{tool}</td><td data-bytes=\"{bytes}\">{}</td>\
-                 <td></td><td>{}</td><td></td><td></td></tr>\n",
+                 <td></td><td>{}</td><td></td><td></td></tr>",
                 bytes_in_words(*bytes),
                 base.map_or(String::new(), |base| format!(
                     "{:.2}",

@@ -137,6 +137,7 @@ fn examine(app: &App, args: &Doctor, found: &Found, findings: &mut Vec<Finding>)
         match found.open(url) {
             Ok(place) => {
                 findings.push(store(app, &place));
+                findings.extend(uploads(&place, args.remove_stale));
                 findings.push(local::clock(place.storage().last_moved()));
             }
             Err(failure) => findings.push(Finding::trouble("store", &failure)),
@@ -238,6 +239,36 @@ fn store(app: &App, place: &Place) -> Finding {
         );
     }
     Finding::good("store", text)
+}
+
+/// Branches of large pushes that were interrupted, on a server.
+fn uploads(place: &Place, remove: bool) -> Option<Finding> {
+    let storage = place.storage();
+    let failed =
+        |error: crate::storage::Error| Finding::trouble("uploads", &remote::Error::from(error).into());
+    let found = match storage.leftovers() {
+        Ok(found) => found,
+        Err(error) => return Some(failed(error)),
+    };
+    // What the next push from here goes on with stays.
+    let (own, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|leftover| leftover.resumable);
+    if !remove || others.is_empty() {
+        let name = &others.first().or(own.first())?.name;
+        let count = own.len() + others.len();
+        let next = match others.is_empty() {
+            true => "the next push of the same goes on with it",
+            false => "unless a push is under way elsewhere: git-e2ee doctor --remove-stale removes them",
+        };
+        let text = format!("{count} branches of interrupted pushes, such as {name}");
+        return Some(Finding::note("uploads", text, next));
+    }
+    for leftover in &others {
+        if let Err(error) = storage.remove_leftover(leftover) {
+            return Some(failed(error));
+        }
+    }
+    let text = format!("removed {} branches of interrupted pushes", others.len());
+    Some(Finding::good("uploads", text))
 }
 
 fn staging(path: &Path, remove: bool) -> Vec<Finding> {
