@@ -1,6 +1,6 @@
 //! What the last capture saw of each file: enough to know, without opening it, that a file is still the same.
 //!
-//! The cache is only ever a shortcut ([`crate::records`]). Its content is trusted as Git trusts its index: a file whose
+//! The cache is only ever a shortcut (`records.rs`). Its content is trusted as Git trusts its index: a file whose
 //! times are not clearly older than the capture may have changed again within the same tick of the clock, and is read
 //! once more.
 //!

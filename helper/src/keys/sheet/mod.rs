@@ -5,7 +5,7 @@
 //! row and not at the end of two dozen words. The repository follows from the secrets of a device that founded it; for any
 //! other device it becomes four rows more.
 //!
-//! The picture is a QR code of one line, [`code`]. A sheet of a protected key has the age file in place of words.
+//! The picture is a QR code of one line, `code.rs`. A sheet of a protected key has the age file in place of words.
 
 mod code;
 mod page;
