@@ -19,6 +19,34 @@ fn commit(repo: &Repo, message: &str) {
 }
 
 #[test]
+fn nothing_is_removed_while_a_pack_cannot_be_read() {
+    let repo = ready(Format::Sha1);
+    let dir = repo.path();
+    for number in 0..3 {
+        repo.write("file.bin", noise(number, 300_000));
+        commit(&repo, "version");
+    }
+    let packs = kept_packs(&repo.git_dir());
+    assert!(packs.len() >= 3);
+    let cut = fs::read(&packs[0]).unwrap()[..40].to_vec();
+    fs::remove_file(&packs[0]).unwrap();
+    fs::write(&packs[0], cut).unwrap();
+    let mut left = kept_packs(&repo.git_dir());
+    for args in [&["gc", "--grace", "0"][..], &["gc", "--grace", "0", "--dry-run"]] {
+        let output = chunk_run(dir, args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains("nothing is removed"),
+            "{said}"
+        );
+        let mut now = kept_packs(&repo.git_dir());
+        now.sort();
+        left.sort();
+        assert_eq!(now, left);
+    }
+}
+
+#[test]
 fn garbage_goes_and_everything_else_stays() {
     for format in Format::BOTH {
         let repo = ready(format);

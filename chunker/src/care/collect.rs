@@ -60,6 +60,19 @@ pub struct Collected {
     pub saved: u64,
 }
 
+/// A store of which every pack can be read. Where one cannot, what is in it looks absent, and what only it leads to looks
+/// like garbage: nothing may be removed then.
+fn whole_store(repository: &Repository) -> Result<Store, Error> {
+    let store = repository.store()?;
+    match store.set_aside().first() {
+        None => Ok(store),
+        Some(error) => Err(Error::Other(format!(
+            "{error}; nothing is removed while what may still be needed cannot be seen: make the pack readable, or fetch \
+             what it had, and see: git chunk fsck"
+        ))),
+    }
+}
+
 /// Removes what neither references, logs, indexes, work trees nor the stash lead to.
 pub fn collect(
     repository: &Repository,
@@ -67,7 +80,7 @@ pub fn collect(
     progress: &dyn Progress,
 ) -> Result<Collected, Error> {
     let _guard = remove_chunks(repository)?;
-    let store = repository.store()?;
+    let store = whole_store(repository)?;
     let needed = needed(repository, &store, progress)?;
     let successors = Successors::find(repository, &store, progress)?;
     let gain = successors.gain(&store, &|pack| {
@@ -90,7 +103,7 @@ pub fn collect(
 
 /// Every command that adds makes a pack; many small ones slow everybody down.
 fn unite_small(repository: &Repository, successors: &Successors) -> Result<u64, Error> {
-    let store = repository.store()?;
+    let store = whole_store(repository)?;
     let small: Vec<PathBuf> = store
         .packs()
         .iter()
@@ -116,7 +129,7 @@ pub fn prune(
     progress: &dyn Progress,
 ) -> Result<Collected, Error> {
     let _guard = remove_chunks(repository)?;
-    let store = repository.store()?;
+    let store = whole_store(repository)?;
     let there = source
         .here()
         .ok_or_else(|| {
@@ -267,7 +280,7 @@ fn unite_with(repository: &Repository, packs: &[PathBuf], successors: &Successor
     if packs.len() < 2 {
         return Ok(());
     }
-    let store = repository.store()?;
+    let store = whole_store(repository)?;
     let mut creator = Creator::begin(
         repository.objects_dir(),
         store.format(),

@@ -65,6 +65,8 @@ pub(super) struct Direct {
     at: u64,
     worker: Option<Worker>,
     ordinary: bool,
+    /// A block was not written. Nothing that comes later makes the file whole.
+    failed: bool,
 }
 
 impl Direct {
@@ -77,6 +79,20 @@ impl Direct {
             at: 0,
             worker: None,
             ordinary,
+            failed: false,
+        }
+    }
+
+    /// Notes a failure for all that comes later.
+    fn noted(&mut self, result: io::Result<()>) -> io::Result<()> {
+        self.failed |= result.is_err();
+        result
+    }
+
+    fn usable(&self) -> io::Result<()> {
+        match self.failed {
+            true => Err(io::Error::other("an earlier write of the file has failed")),
+            false => Ok(()),
         }
     }
 
@@ -112,32 +128,39 @@ impl Direct {
 
 impl Write for Direct {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.usable()?;
         if self.ordinary {
-            write_at(&self.file, bytes, self.at)?;
+            let written = write_at(&self.file, bytes, self.at);
+            self.noted(written)?;
             self.at += bytes.len() as u64;
             return Ok(bytes.len());
         }
         if self.filling.length == BLOCK {
-            self.pass_on()?;
+            let passed = self.pass_on();
+            self.noted(passed)?;
         }
         Ok(self.filling.take(bytes))
     }
 
     /// What was written is in the file afterwards, and can be read by others.
     fn flush(&mut self) -> io::Result<()> {
-        self.settle()
+        self.usable()?;
+        let settled = self.settle();
+        self.noted(settled)
     }
 }
 
 impl Handle for Direct {
     fn sync(&mut self) -> io::Result<()> {
-        self.settle()?;
-        self.file.sync_data()
+        self.flush()?;
+        let synced = self.file.sync_data();
+        self.noted(synced)
     }
 
     fn rewrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.settle()?;
-        write_at(&self.file, bytes, offset)
+        self.flush()?;
+        let written = write_at(&self.file, bytes, offset);
+        self.noted(written)
     }
 }
 
@@ -346,6 +369,8 @@ mod tests {
         let mut direct = Direct::new(File::open(&path).unwrap());
         let result = direct.write_all(&pattern(6 * BLOCK)).and_then(|()| direct.sync());
         assert!(result.is_err());
+        // Asked again, it does not claim otherwise.
+        assert!(direct.sync().is_err() && direct.flush().is_err() && direct.write_all(b"x").is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"x");
     }
 }

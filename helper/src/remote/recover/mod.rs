@@ -87,6 +87,7 @@ impl Remote<'_> {
             false => None,
         };
         let mut memory = self.remember()?;
+        let before = self.storage.head();
         let mut report = Report::of(self.examine(&mut memory, pin.as_ref())?);
         let newest = memory.as_ref().and_then(Continuity::newest).cloned();
         report.floor = newest.as_ref().map(|state| (state.head_id, state.generation));
@@ -101,6 +102,12 @@ impl Remote<'_> {
                 return Ok(report);
             }
         };
+        // What is published below replaces the head that is there now: that must be the one that was examined.
+        if before.is_ok_and(|before| before.as_ref() != left.observed()) {
+            let why = "the head of the store has changed meanwhile: look at it again";
+            report.refused = Some(why.to_owned());
+            return Ok(report);
+        }
         self.note(&report, &*left, memory.as_ref())?;
         let Some(state) = newest else {
             let why = "nothing is remembered of this store here: run it in a clone that has fetched from it";

@@ -192,6 +192,8 @@ impl Outer for Local {
             None => {
                 let options = store::Options {
                     object_limit: OBJECT_LIMIT,
+                    // What cannot be read now must not look as if it were gone.
+                    strict: true,
                     ..store::Options::default()
                 };
                 let opened = Store::open_with(repository.objects_dir(), repository.format(), options);
